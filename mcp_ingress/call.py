@@ -19,6 +19,7 @@ import orjson
 
 from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
+from processors.memory.read.earlier import CHANGES_STAGE
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
@@ -38,6 +39,8 @@ from streams.positions import Freshness
 Result = TypeVar("Result")
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
 SOURCE = "thalweg:mcp"
+SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
+"""What a search waits a moment for: vectors, and what memories change, so that the newer stands first."""
 MAX_VECTORS = 2000
 """Vectors of other texts that `Call.cosines` keeps in memory."""
 ANSWER_MARGIN_S = 0.3
@@ -168,8 +171,8 @@ class Call:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.
 
         With stages, it waits until they have processed the part of the token that lies on their source. `vectors`: for
-        a search that finds by words too; it waits a moment for vectors and counts those that are missing
-        (`embedding_behind`).
+        a search that finds by words too; it waits a moment for vectors and for what they show to be changed, and counts
+        the vectors that are missing (`embedding_behind`).
         """
         has_all = self.services.spool.is_empty  # asked first: what follows meanwhile is in no token yet
         token, limits = self.read_token, self.services.limits
@@ -181,10 +184,10 @@ class Call:
         return not self.is_stale
 
     async def _with_vectors(self, token: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
-        """Wait for the words, and a moment longer for the vectors; whether the words are there."""
+        """Wait for the words, and a moment longer for `SEARCH_STAGES`; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=(VECTOR_STAGE,)))
+        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=SEARCH_STAGES))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
@@ -202,18 +205,22 @@ class Call:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
         return await self.services.reader.run(query)
 
-    async def search(self, text: str, chosen: Filter, limit: int, run: Search[Result]) -> Result:
+    async def search(
+        self, text: str, chosen: Filter, limit: int, run: Search[Result], *, with_turns: bool = False
+    ) -> Result:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended).
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `with_turns`: what
+        was said in captured sessions too.
         """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
-            return await self.read(lambda cursor: run(cursor, indexes, Query(text, None, chosen, limit), None))
+            of_words = Query(text, None, chosen, limit, with_turns=with_turns)
+            return await self.read(lambda cursor: run(cursor, indexes, of_words, None))
         # on one core, the model on another
         keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
-        query = Query(text, vector, chosen, limit, tokens, space)
+        query = Query(text, vector, chosen, limit, tokens, space, with_turns=with_turns)
         return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:

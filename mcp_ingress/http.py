@@ -33,6 +33,7 @@ from streams.errors import Forbidden, Refused, SettingsError
 PATH = "/mcp"
 HEALTH_PATH = "/healthz"
 METADATA_PATHS = (f"/.well-known/oauth-protected-resource{PATH}", "/.well-known/oauth-protected-resource")
+WHO_GIVES = "The operator of the node says in its `credentials.toml` what a token gives."
 OPEN_PATHS = (HEALTH_PATH, *METADATA_PATHS)
 """Paths without a token."""
 MAX_BODY = 4 * 1024 * 1024
@@ -178,7 +179,7 @@ class _Guard:
                 raise Forbidden("This credential does not give SQL, which reads every namespace.")
             principal, catalogue = self._door.admit(token.grant, ConnectionScope.of_headers(request.headers.raw))
         except Forbidden as refusal:
-            return _refuse(403, refusal.code, refusal.message)
+            return _refuse(403, refusal.code, f"{refusal.message} {WHO_GIVES}")
         except Refused as refusal:
             return _refuse(400, refusal.error_code, refusal.message)
         request.state.principal, request.state.catalogue = principal, catalogue

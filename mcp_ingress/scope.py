@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.errors import Forbidden, Refused
-from streams.namespaces import check_namespace
+from streams.namespaces import MAX_NAMESPACE, check_namespace
 from streams.redaction import excerpt
 
 METHOD = "thalweg/scope"
@@ -102,7 +102,8 @@ class Grant:
             return self.namespaces[0]
         if asked not in self.namespaces and ANY not in self.namespaces:
             raise Forbidden(
-                f"This credential gives {_names('namespace', self.namespaces)}, and {asked!r} was asked for."
+                f"This credential gives {_names('namespace', self.namespaces)}, "
+                f"and {excerpt(asked, MAX_NAMESPACE)!r} was asked for."
             )
         return asked
 

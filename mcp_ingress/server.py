@@ -55,6 +55,8 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list")
 GREETINGS = ("initialize", "server/discover")
 """Methods whose answers have the instructions."""
 _NAMED = re.compile(r"`([^`]+)`")
+MAX_WRITERS = 10_000
+"""Of this many principals the last writes over HTTP are known; a read of the others does not wait for theirs."""
 NO_DEFAULTS: Mapping[str, Any] = {}
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
@@ -169,6 +171,8 @@ class _Handlers:
         if ctx.request is not None:
             known = self._written.get(visitor.principal, Freshness())
             self._written[visitor.principal] = known.merged(visitor.connection.last_writes)
+            if len(self._written) > MAX_WRITERS:
+                del self._written[next(iter(self._written))]
         if answer.failure is not None and answer.failure.plane == "jsonrpc":
             message = answer.failure.message
             data = {name: value for name, value in answer.body.items() if value != message}

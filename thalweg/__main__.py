@@ -15,7 +15,7 @@ def main() -> None:
         from thalweg.client.stdio import run
 
         sys.exit(run(sys.argv[2:]))
-    if sys.argv[1:2] == ["hook"] and not {"--help", "-h"} & set(sys.argv):
+    if sys.argv[1:2] == ["hook"] and not {"--help", "-h", "--off", "--on"} & set(sys.argv):
         from thalweg.client.hook import run as run_hook
 
         sys.exit(run_hook(sys.argv[2:]))

@@ -231,7 +231,7 @@ class Materialiser:
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
         if self._indexes.turns is not None:
-            self._indexes.turns.apply(reduced.indexed.turns, reduced.indexed.turn_vectors, covered)
+            self._indexes.turns.defer(reduced.indexed.turns, reduced.indexed.turn_vectors, covered)
         if self._mirror is not None:
             self._mirror.write([logged.event for logged in reduced.applied if self._is_to_mirror(logged, self._mirror)])
         hit("after_index")

@@ -6,14 +6,21 @@ the domain's own tables, of every namespace; its reader restricts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from streams.events import Event
 
+if TYPE_CHECKING:
+    import duckdb
+
 TableName = Literal["thoughts", "kg_entities", "kg_observations"]
 Origin = Literal["human", "tool", "model", "logged"]
+Name = tuple[str, str]
+"""(kind, record id) of a memory."""
+DisputesOf = Callable[["duckdb.DuckDBPyConnection", str, Collection[str]], Mapping[str, Mapping[Name, str]]]
+"""Of a cursor, a namespace and record ids: by record the memories that it is in an open tension with -> its id."""
 TextsOf = Callable[[Event], Sequence[tuple[str, str]]]
 """The texts of an event that become vectors: (record id, text)."""
 
@@ -67,8 +74,9 @@ class Kind:
 
     `names`: values of `documents.kind`; none: every kind of the toolset. `place` None: never retrieved as a snippet.
     `texts` None: never embedded. `private` and `ended` SELECT (namespace, record_id) of what is private, and of what no
-    longer holds. `counted`: a table whose rows are searched with a count of all matches. `is_source`: other memories
-    are made of its texts and stand for it where they say the same.
+    longer holds; `successors` SELECTs (namespace, record_id, successor_id) of what another memory took the place of.
+    `disputes` reads open tensions. `counted`: a table whose rows are searched with a count of all matches. `is_source`:
+    other memories are made of its texts and stand for it where they say the same.
     """
 
     toolset: str
@@ -78,5 +86,7 @@ class Kind:
     tags: TagSource | None = None
     private: str | None = None
     ended: str | None = None
+    successors: str | None = None
+    disputes: DisputesOf | None = None
     counted: str | None = None
     is_source: bool = False

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from processors.memory.read.earlier import read_ended
+from processors.memory.read.standing import read_successors, with_disputes
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.hits import SearchHit, SearchResult
@@ -24,16 +25,30 @@ EVERY_HIT = 10_000
 def search_live(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
 ) -> SearchResult:
-    """A search without what is no longer valid. A filter with a moment says itself what was valid then."""
+    """A search without what is no longer valid, with the open tensions of each hit.
+
+    A filter with a moment says itself what was valid then; then a hit says what holds in its place now.
+    """
     if query.filter.valid_at is not None:
-        return search(cursor, indexes, query, prefetched)
+        then = search(cursor, indexes, query, prefetched)
+        return replace(then, hits=_with_successors(cursor, indexes, query.filter.namespace, then.hits))
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
     namespace = query.filter.namespace
     stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
     ended = read_ended(cursor, namespace, stated)
     left = [_without(cursor, indexes, namespace, hit, ended) for hit in found.hits]
     hits = [hit for hit in left if hit is not None]
-    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
+    shown = with_disputes(cursor, namespace, hits[: query.limit])
+    return replace(found, hits=shown, total=found.total - len(left) + len(hits))
+
+
+def _with_successors(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[SearchHit]
+) -> list[SearchHit]:
+    """The hits, each with what holds in its place now; what was in tension then may not be now."""
+    ids = [hit.record_id for hit in hits]
+    successors = read_successors(cursor, indexes.records.documents, namespace, ids) if ids else {}
+    return [replace(hit, superseded_by=successors.get(hit.record_id)) for hit in hits]
 
 
 def _without(

@@ -72,6 +72,13 @@ ENDED = union(
     *(kind.ended for kind in DECLARED),
 )
 """(namespace, record_id) of memories that no longer hold: merged, pruned, superseded, archived, deprecated."""
+SUCCESSORS = union(
+    "SELECT namespace, record_id, into_id AS successor_id FROM merges",
+    "SELECT namespace, record_id, successor_id FROM corrections",
+    *(kind.successors for kind in DECLARED),
+)
+"""(namespace, record_id, successor_id) of memories in whose place another one holds; NULL where none does."""
+DISPUTES = {(kind.toolset, name): kind.disputes for kind in DECLARED if kind.disputes for name in kind.names}
 COUNTED = tuple(kind.counted for kind in DECLARED if kind.counted)
 """Tables whose rows are searched with a count of all matches."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from processors.memory.kind import ENTITY, OBSERVATION, Kind, Place, TagSource, Texts, TextsOf
 from processors.memory.metadata import private_by, tags_of
+from processors.valence.read.belief_consistency import open_tensions
 from processors.valence.rules.beliefs import KIND as BELIEF
 from processors.valence.rules.beliefs import TOOLSET, belief_id_of
 from processors.valence.rules.identifiers import EXCHANGE, INSIGHT, PATTERN, object_id
@@ -53,6 +54,8 @@ KINDS = (
         Texts({BELIEF_CREATED: _belief("content"), BELIEF_SUPERSEDED: _belief("new_content")}),
         TagSource("SELECT namespace, belief_id AS record_id, unnest(domain_path) AS tag FROM valence_beliefs"),
         ended="SELECT namespace, belief_id AS record_id FROM valence_beliefs WHERE closed_at IS NOT NULL",
+        successors="SELECT namespace, belief_id AS record_id, superseded_by_id AS successor_id FROM valence_beliefs",
+        disputes=open_tensions,
         counted="valence_beliefs",
     ),
     Kind(
@@ -87,5 +90,6 @@ KINDS = (
         ("Entity",),
         ENTITY,
         ended="SELECT namespace, entity_id AS record_id FROM entity_resolutions WHERE entity_id <> canonical_id",
+        successors="SELECT namespace, entity_id AS record_id, canonical_id AS successor_id FROM entity_resolutions",
     ),
 )

@@ -31,6 +31,9 @@ KEYWORD_DEPTH = 400
 """This many BM25 scores count as evidence; candidates are the best of them only."""
 MAX_OTHERS = 10
 """This many other records that state the same as a hit are named."""
+CATCH_UP_S = 0.15
+"""A search waits this long for what was captured just now."""
+NOT_WHOLE = "What was captured in the last seconds is being indexed: some of it is not found yet."
 _NO_MATCHES = DocumentMatches([], {})
 
 
@@ -53,8 +56,10 @@ def search(
     found = _search(cursor, indexes, query, prefetched)
     if (turns := turns_asked(indexes, query)) is None:
         return found
+    is_whole = turns.catch_up(CATCH_UP_S)
     with reading(cursor, CAPTURED):
-        return joined(found, _search(cursor, turns, query, None), query)
+        found = joined(found, _search(cursor, turns, query, None), query)
+    return found if is_whole else replace(found, degraded=found.degraded or NOT_WHOLE)
 
 
 def _search(
@@ -87,7 +92,7 @@ def _search(
         else:
             weights = WEIGHTS if query.weights is None else query.weights
             scored = fuse_ranks(context, nearest, matched, weights)
-        scored = newest_first(scored, records)
+        scored = newest_first(scored, context)
         return _result(context, scored, neighbours.fits | keywords.fits | scored.fits, _degraded(indexes, query))
 
 

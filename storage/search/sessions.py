@@ -19,7 +19,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import predicate
 from storage.search.records.hits import SearchHit
-from storage.search.search import search
+from storage.search.search import CATCH_UP_S, NOT_WHOLE, search
 from storage.search.words.bm25 import K1, bm25, rarity
 
 POOL = 60
@@ -66,6 +66,7 @@ def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query:
     found = _search_sessions(cursor, indexes, query)
     if (turns := turns_asked(indexes, query)) is None:
         return found
+    is_whole = turns.catch_up(CATCH_UP_S)
     with reading(cursor, CAPTURED):
         others = _search_sessions(cursor, turns, query)
     best: dict[str, SessionHit] = {}
@@ -74,7 +75,9 @@ def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query:
         best[hit.session_id] = (
             hit if known is None else replace(known, hits=sorted([*known.hits, *hit.hits], key=lambda one: -one.score))
         )
-    return SessionResult(list(best.values()), query.limit, found.degraded or others.degraded)
+    return SessionResult(
+        list(best.values()), query.limit, found.degraded or others.degraded or (None if is_whole else NOT_WHOLE)
+    )
 
 
 def _search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SessionResult:

@@ -106,10 +106,11 @@ def _is_decided(tool: str, answer: dict[str, Any]) -> bool:
 
     What is only accepted so far may still be refused, or turn out to be known under another id.
 
-    A friction is what it says; that nobody has yet counted how often it was felt changes nothing about it.
+    A friction is what it says, and so is an entry: that nobody has yet counted how often the one was felt, or compared
+    the other with what was written before, changes nothing about it.
     """
     if answer.get("pending"):
-        return tool == "friction_log"
+        return tool in ("friction_log", "journal_write")
     is_away = answer.get("degraded") or answer.get("error_code") in AGAIN or answer.get("error") in (STORE, FAILED)
     return _is_ok(answer) or not is_away
 

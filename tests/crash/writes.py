@@ -94,11 +94,29 @@ def judgement(known: Known, chance: random.Random) -> dict[str, Any] | None:
     return {"query_id": chance.choice(TRUTH), "query": sentence(chance), "docs": documents}
 
 
+def correction(known: Known, chance: random.Random) -> dict[str, Any] | None:
+    """Of an entry that several may correct at once: another text, or none any more."""
+    identity = known.pick("memory", chance)
+    change = {"retract": True} if chance.random() < 0.3 else {"text": f"I realized that {sentence(chance)}."}
+    return None if identity is None else {"id": identity, **change}
+
+
 SUPERSEDED = "ALREADY_SUPERSEDED"
 RESOLVED = (SUPERSEDED, "TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
 """The last of these: a node that was started again has not heard of a tension yet that the one before had."""
 
+CORRECTED = ("already_corrected", "already_retracted", "unchanged", "not_found")
+"""The last: a node that was started again has not applied an entry yet that the one before had."""
+
 WRITES: Mapping[str, Write] = {
+    # the core
+    "remember": Write(
+        lambda known, chance: {"text": f"I realized that {sentence(chance)}.", "kind": "lesson"},
+        "id",
+        "SELECT entry_id FROM journal",
+        learns="memory",
+    ),
+    "correct": Write(correction, "id", "SELECT entry_id FROM journal", weight=15, learns="memory", refusals=CORRECTED),
     # Talos
     "session_open": Write(
         lambda known, chance: {"session_id": f"2026-01-05-load-{next(known.number)}", "goal": sentence(chance)},
@@ -121,6 +139,7 @@ WRITES: Mapping[str, Write] = {
         "entry_id",
         "SELECT entry_id FROM talos_journal",
         weight=20,
+        learns="memory",
     ),
     "reflect": Write(
         lambda known, chance: {"content": f"Looking back, {sentence(chance)}."},

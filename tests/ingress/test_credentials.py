@@ -15,7 +15,7 @@ import pytest
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.catalogue import Catalogues
 from mcp_ingress.credentials import CredentialFile, Credentials
-from mcp_ingress.http import Endpoint, HttpServer
+from mcp_ingress.http import WHO_GIVES, Endpoint, HttpServer
 from mcp_ingress.limits import RateLimits
 from mcp_ingress.resource import Resources
 from mcp_ingress.server import build_server
@@ -56,8 +56,8 @@ namespaces = ["hashed"]
 class Web:
     """A client of the door without a token of its own."""
 
-    def __init__(self, client: httpx.AsyncClient, file: Path) -> None:
-        self.client, self.file = client, file
+    def __init__(self, client: httpx.AsyncClient, file: Path, limits: RateLimits) -> None:
+        self.client, self.file, self.limits = client, file, limits
 
     async def post(self, token: str, body: Any, path: str = "/mcp", **headers: str) -> httpx.Response:
         named = {f"thalweg-{name.replace('_', '-')}": value.encode() for name, value in headers.items()}
@@ -72,7 +72,7 @@ class Web:
 
     async def refused(self, token: str, **headers: str) -> tuple[int, str]:
         answer = await self.post(token, calling(1, "echo"), **headers)
-        return answer.status_code, answer.json()["message"]
+        return answer.status_code, answer.json()["message"].removesuffix(f" {WHO_GIVES}")
 
     def write(self, text: str) -> None:
         """The file anew, as an editor does it."""
@@ -92,7 +92,7 @@ async def web_of(home: Path, text: str = FILE) -> AsyncIterator[Web]:
         await server.start()
         base = f"http://127.0.0.1:{server.port}"
         async with httpx.AsyncClient(base_url=base, headers=HEADERS, timeout=WAIT_S) as client:
-            yield Web(client, file)
+            yield Web(client, file, door.limits)
         await server.stop()
 
 
@@ -170,6 +170,17 @@ async def test_what_a_token_wrote_is_waited_for_in_the_namespace_that_it_was_wri
     written = await web.call(OF_ALL, "write_note", {"content": "a"}, namespace="north")
     assert (await web.call(OF_ALL, "asked", {}, namespace="south"))["asked"] == {}
     assert (await web.call(OF_ALL, "asked", {}, namespace="north"))["asked"] == written["freshness"]
+
+
+async def test_a_token_has_the_share_of_its_principal_in_whatever_namespace_it_calls(web: Web) -> None:
+    for token, namespace in ((OF_ALL, "north"), (OF_ALL, "south"), (OF_SOUTH, "south")):
+        await web.namespace(token, namespace=namespace)
+    assert set(web.limits._credentials) == {"http:owner", "http:south"}
+
+
+async def test_a_forbidden_request_says_where_more_can_be_had(web: Web) -> None:
+    refused = await web.post(OF_SOUTH, calling(1, "echo"), namespace="north")
+    assert refused.json()["message"].endswith("`credentials.toml` what a token gives.")
 
 
 async def test_analysts_sql_which_reads_every_namespace_needs_a_token_that_gives_it(web: Web) -> None:

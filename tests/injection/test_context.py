@@ -6,6 +6,8 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC as ZERO
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,14 @@ import pytest
 
 from mcp_ingress.door import Request, Visitor
 from processors.embedding.hashing import HashingEmbedder
+from processors.telemetry.formats.claude_code import Mapper
+from streams.events import Event
+from streams.topics import TELEMETRY
 from tests.schema import migrated_home
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
+START = datetime(2026, 1, 5, tzinfo=ZERO)
 UTC = "We decided to store all times of the billing service in UTC."
 QUESTION = "Was it decided that we store all times of the billing service in UTC?"
 OTHERS = (
@@ -63,15 +69,31 @@ class Asker:
         visitor = Visitor(self.node.running.door.local)
         answer = (await self.node.running.door.call(visitor, Request(tool, arguments, meta))).body
         assert "error_code" not in answer, answer
-        await self.node.running.has_reached("now", ("embed",))
         return answer
 
+    async def settled(self) -> None:
+        await self.node.running.has_reached("now", ("embed",))
+
     async def decide(self, text: str = UTC, **more: Any) -> str:
-        return str((await self.call("journal_write", content=text, category="decision", **more))["entry_id"])
+        written = await self.call("journal_write", content=text, category="decision", **more)
+        await self.settled()
+        return str(written["entry_id"])
 
     async def decide_others(self) -> None:
         for text in OTHERS:
-            await self.decide(text)
+            await self.call("journal_write", content=text, category="decision")
+        await self.settled()
+
+    async def say(self, session: str, *texts: str, role: str = "assistant") -> None:
+        """What a session's transcript brings when it is imported."""
+        reader = Mapper(namespace="default", name=session, fallback_time=START)
+        for number, text in enumerate(texts):
+            message = {"role": role, "content": [{"type": "text", "text": text}]}
+            line = {"type": role, "uuid": f"{session}-{text}", "sessionId": session, "message": message}
+            for event in reader.line(number, json.dumps(line).encode()):
+                assert isinstance(event, Event)
+                await self.node.running.publish(event, TELEMETRY.name)
+        await self.node.running.has_reached("now")
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return await self.node.running.store.reader.run(lambda cursor: cursor.execute(sql).fetchall())
@@ -155,6 +177,17 @@ async def test_a_session_that_has_as_good_a_fact_in_sight_is_not_given_another(a
     assert await asker.context("UserPromptSubmit", "2026-01-05-named", prompt=QUESTION) is None
 
 
+async def test_a_prompt_is_given_what_another_session_said_and_nothing_once_its_own_says_as_much(asker: Asker) -> None:
+    await asker.say("s1", *OTHERS, UTC)
+    await asker.say("s2", "The scheduler is fine.")
+    assert UTC in str(await asker.context("UserPromptSubmit", "s3", prompt=QUESTION))
+    assert await asker.context("UserPromptSubmit", "s1", prompt=QUESTION) is None, "it said that itself"
+    await asker.say("s2", QUESTION, role="user")
+    assert UTC in str(await asker.context("UserPromptSubmit", "s2", prompt=QUESTION)), "its own prompt tells nothing"
+    await asker.say("s4", f"{UTC} Ann said so.")
+    assert await asker.context("UserPromptSubmit", "s4", prompt=QUESTION) is None, "it has as much in sight"
+
+
 async def test_what_is_private_is_given_to_nobody(asker: Asker) -> None:
     await asker.decide_others()
     await asker.decide(domain="private")
@@ -179,6 +212,50 @@ async def test_the_brief_names_decisions_goals_and_the_last_session_but_nothing_
     [(records, scores)] = await asker.rows("SELECT record_ids, scores FROM injections")
     assert kept in records and "2026-01-05-a" in records and set(scores) == {None}
     assert await asker.context("UserPromptSubmit", prompt=QUESTION) is None, "the brief has said it"
+
+
+async def test_the_brief_names_what_was_remembered_as_a_goal_until_it_is_retracted(asker: Asker) -> None:
+    kept = await asker.call("remember", text="Ship the importer before the audit.", kind="goal")
+    await asker.settled()
+    text = str(await asker.context("SessionStart", source="startup"))
+    assert f"Ship the importer before the audit. [{kept['id']}]" in text.partition("Open goals:")[2]
+    await asker.call("correct", id=kept["id"], retract=True, reason="done")
+    await asker.settled()
+    assert "importer" not in str(await asker.context("SessionStart", "s3", source="startup"))
+
+
+async def test_what_was_said_in_another_session_is_given_with_who_said_it_and_ends_the_brief(asker: Asker) -> None:
+    await asker.say("s0", *OTHERS)
+    await asker.say("s1", "Where do we keep the times?", role="user")
+    await asker.say("s1", UTC)
+    await asker.node.running.has_reached("now")
+    brief = str(await asker.context("SessionStart", "s3", source="startup"))
+    assert "goal: Where do we keep the times? [s1]" in brief and f"last words: {UTC} [s1]" in brief
+    assert f"2026-01-05 assistant said: {UTC} [" in str(await asker.context("UserPromptSubmit", prompt=QUESTION))
+    assert await asker.context("UserPromptSubmit", "s1", prompt=QUESTION) is None, "it is the session's own"
+
+
+async def test_a_session_that_is_resumed_is_told_only_what_came_since(asker: Asker) -> None:
+    await asker.decide()
+    assert UTC in str(await asker.context("SessionStart", source="startup"))
+    assert await asker.context("SessionStart", source="resume") is None
+    await asker.decide("We decided to pay on Mondays.")
+    text = str(await asker.context("SessionStart", source="resume"))
+    assert "Mondays" in text and UTC not in text
+    await asker.context("PreCompact", trigger="auto")
+    text = str(await asker.context("SessionStart", source="compact"))
+    assert "Mondays" in text and UTC in text, "a summary may have lost both"
+
+
+async def test_what_a_later_decision_changes_stands_beside_it_and_not_among_the_decisions(asker: Asker) -> None:
+    await asker.decide("The deploy day is Monday.")
+    later = await asker.decide("The deploy day is Friday.")
+    await asker.node.running.has_reached("now", ("embed", "changes"))
+    text = str(await asker.context("SessionStart", source="startup"))
+    decisions, _, contradictions = text.partition("Open contradictions, the newer first:")
+    assert "Friday" in decisions and "Monday" not in decisions
+    assert "Friday. — against: The deploy day is Monday." in contradictions and later in decisions
+    assert contradictions.count("against") == 1, "a decision and what was found in it are one"
 
 
 async def test_after_a_compaction_a_session_is_told_what_it_was_asked(asker: Asker) -> None:

@@ -8,9 +8,10 @@ from processors.injection.rules.floor import (
     FLOOR,
     LEAD,
     MAX_FACTS,
+    MIN_RARE,
     RARE_SHARE,
     UNREAD,
-    Candidate,
+    CandidateFact,
     Fact,
     facts_above_floor,
     fit,
@@ -21,44 +22,53 @@ PROMPT = "In which time zone does the billing service store its times?"
 MANY = 1000
 
 
-def candidate(
-    number: int, late: float | None, *, words: float = 0.0, text: str = "Times are stored in UTC."
-) -> Candidate:
+def hit(number: int, late: float | None, words: float, text: str = "Times are stored in UTC.") -> CandidateFact:
     """A record with this `late`, and with words of the prompt that count as this many words that no record has."""
-    return Candidate(f"r{number}", text, late, words * rarity(MANY, 0) or None)
+    return CandidateFact(f"r{number}", text, MANY, late, words * rarity(MANY, 0) or None)
 
 
-def given(candidates: list[Candidate], known: list[Candidate] | None = None, prompt: str = PROMPT) -> list[str]:
-    return [fact.record_id for fact in facts_above_floor(prompt, candidates, known or [], MANY)]
+def candidate(number: int, fitting: float, text: str = "Times are stored in UTC.") -> CandidateFact:
+    """A record with this fit, of which two rare words are a part."""
+    return hit(number, fitting - 2 * RARE_SHARE, 2, text)
+
+
+def given(candidates: list[CandidateFact], known: list[CandidateFact] | None = None, prompt: str = PROMPT) -> list[str]:
+    return [fact.record_id for fact in facts_above_floor(prompt, candidates, known or [])]
 
 
 def test_a_fact_is_given_from_the_floor_on_the_surest_first_and_none_below_it() -> None:
-    assert given([candidate(1, FLOOR), candidate(2, 0.9), candidate(3, FLOOR - 0.001)]) == ["r2", "r1"]
+    assert given([candidate(1, FLOOR + 1e-9), candidate(2, 0.9), candidate(3, FLOOR - 0.001)]) == ["r2", "r1"]
 
 
 def test_rare_words_that_a_fact_shares_with_the_prompt_make_up_for_meaning() -> None:
     missing = 0.2
     words = missing / RARE_SHARE
-    assert given([candidate(1, FLOOR - missing, words=words + 0.01)]) == ["r1"]
-    assert given([candidate(1, FLOOR - missing, words=words - 0.01)]) == []
+    assert given([hit(1, FLOOR - missing, words + 0.01)]) == ["r1"]
+    assert given([hit(1, FLOOR - missing, words - 0.01)]) == []
+
+
+def test_a_fact_without_a_rare_word_of_the_prompt_is_not_given_nor_in_sight_however_near_it_is() -> None:
+    strange, near = hit(1, 0.9, MIN_RARE - 0.01), hit(2, 0.9, MIN_RARE + 0.01)
+    assert given([strange, near]) == ["r2"]
+    assert given([near], [strange]) == ["r2"]
 
 
 def test_what_counts_as_rare_goes_by_the_size_of_the_store() -> None:
-    small, large = (Candidate("r1", "text", 0.0, 3 * rarity(documents, 0)) for documents in (20, 100_000))
-    assert fit(small, 20) == pytest.approx(fit(large, 100_000)) == pytest.approx(3 * RARE_SHARE)
-    assert fit(Candidate("r1", "text", 0.5), 0) == 0.5, "an empty store divides by no zero"
+    small, large = (CandidateFact("r1", "text", size, 0.0, 3 * rarity(size, 0)) for size in (20, 100_000))
+    assert fit(small) == pytest.approx(fit(large)) == pytest.approx(3 * RARE_SHARE)
+    assert fit(CandidateFact("r1", "text", 0, 0.5)) == 0.5, "an empty store divides by no zero"
 
 
 def test_without_token_vectors_words_alone_tell() -> None:
     words = (FLOOR - UNREAD) / RARE_SHARE
-    assert given([candidate(1, None, words=words + 0.01), candidate(2, None, words=words - 0.01)]) == ["r1"]
-    assert given([candidate(1, None)]) == []
+    assert given([hit(1, None, words + 0.01), hit(2, None, words - 0.01)]) == ["r1"]
+    assert given([hit(1, None, 0)]) == []
 
 
 def test_a_fact_leads_what_the_session_has_in_sight_or_is_not_given() -> None:
     known = [candidate(8, 0.75), candidate(9, 0.3)]
     assert given([candidate(1, 0.75 + LEAD - 0.001), candidate(2, 0.75 + LEAD + 0.001)], known) == ["r2"]
-    assert given([candidate(1, FLOOR)], [candidate(9, 0.2)]) == ["r1"], "what fits worse takes nothing away"
+    assert given([candidate(1, 0.65)], [candidate(9, 0.5)]) == ["r1"], "what fits worse takes nothing away"
 
 
 def test_what_the_session_has_is_never_given() -> None:
@@ -67,18 +77,18 @@ def test_what_the_session_has_is_never_given() -> None:
 
 @pytest.mark.parametrize("prompt", ["yes", "continue", "sorry, continue", "commit this", "1", "", "/review"])
 def test_a_prompt_of_a_few_words_is_given_nothing(prompt: str) -> None:
-    assert given([candidate(1, 1.0, words=5)], prompt=prompt) == []
+    assert given([hit(1, 1.0, 5)], prompt=prompt) == []
 
 
 def test_the_prompt_itself_is_no_fact_and_hides_none() -> None:
-    itself = candidate(7, 1.0, words=6, text=f"  {PROMPT.upper()}\n")
+    itself = candidate(7, 1.5, f"  {PROMPT.upper()}\n")
     assert given([itself, candidate(1, 0.7)]) == ["r1"], "the same prompt of another session tells nothing"
     assert given([candidate(1, 0.7)], [itself]) == ["r1"], "a prompt that is stored already meets all its own words"
 
 
 def test_at_most_five_are_given_and_confidence_ends_at_one() -> None:
     candidates = [candidate(number, 0.7 + number / 20) for number in range(10)]
-    facts = facts_above_floor(PROMPT, candidates, [], MANY)
+    facts = facts_above_floor(PROMPT, candidates, [])
     assert [fact.record_id for fact in facts] == ["r9", "r8", "r7", "r6", "r5"] and len(facts) == MAX_FACTS
     assert facts[0] == Fact("r9", 1.0) and facts[4].confidence == pytest.approx(0.95)
 

@@ -274,6 +274,7 @@ async def test_indexes_that_are_built_again_from_the_tables_rank_turns_alike(nod
     again = IndexSet(tmp_path / "b", connect, EMBEDDER.info, turns=turns)
     again.open({})
     assert node.indexes.turns is not None
+    node.indexes.turns.catch_up()
     node.indexes.turns.maintain()  # words move to the index, where they lie after a start
     for text in ("passable ford 3", "the upper weir in August"):
         before, after = node.find(text), node.find(text, indexes=again)
@@ -319,3 +320,18 @@ async def test_every_filter_that_a_domain_declares_can_be_asked_of_turns(node: N
         ({"domains": ("tech",)}, 0),
     ):
         assert len(node.find("ford", **chosen).hits) == count, chosen
+
+
+async def test_a_search_says_when_what_was_captured_just_now_is_not_indexed_yet(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.search.search.CATCH_UP_S", 0.0)
+    node.capture(line(1, FORD))
+    found = node.find("passable ford")
+    assert found.hits == [] and found.degraded is not None and "is being indexed" in found.degraded
+    node.indexes.maintain()  # within two seconds of the capture: what an import brings next goes first
+    assert node.find("passable ford").hits == []
+    monkeypatch.setattr("storage.search.index_set.IDLE_S", 0.0)
+    node.indexes.maintain()
+    found = node.find("passable ford")
+    assert ([hit.text for hit in found.hits], found.degraded) == ([FORD], None)

@@ -77,7 +77,7 @@ def test_words_alone_score_their_share_and_the_answer_says_so(indexes: IndexSet,
     store.write("r2", "delta wing of a long and heavy aeroplane", to=indexes)
     found = search(store.connection.cursor(), indexes, Query("delta", None, Filter("a"), 5))
     assert ids(found) == ["r1", "r2"]
-    most = indexes.words.ceiling("delta")
+    most = indexes.words.ceiling("delta", "a")
     for hit in found.hits:
         assert hit.score == pytest.approx(0.15 * hit.sides["keyword"][1] / most)
         assert sum(hit.parts.values()) == pytest.approx(hit.score)

@@ -262,11 +262,11 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(
             members = members.joined(np.searchsorted(members.labels, [number]), np.array([number]))
         asked = set(chance.sample(words, 2))
         expected = [bool(there.get(label, set()) & asked) for label in members.labels.tolist()]
-        assert index.contained_in(" ".join(asked), members).tolist() == expected
+        assert index.contained_in(" ".join(asked), "default", members).tolist() == expected
     index.close()
 
 
-def test_the_only_namespace_is_not_named_and_another_that_comes_is_kept_apart_from_it(index: KeywordIndex) -> None:
+def test_a_namespace_that_comes_and_goes_is_kept_apart_from_the_other(index: KeywordIndex) -> None:
     index.build([(number, "a", f"the river {number}") for number in range(5)])
     assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []
     index.add([(7, "b", "a river")])

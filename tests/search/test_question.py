@@ -99,6 +99,13 @@ def test_what_is_by_user_counts_half_as_much_again_and_never_more_than_one() -> 
     assert np.isnan(parts["speaker"][2])
 
 
+def test_a_request_of_the_user_loses_half_of_what_another_question_loses() -> None:
+    evidence = Evidence(2, asking=np.ones(2), is_by_user=np.array([True, False]))
+    parts = score_parts(evidence, np.full(2, 0.4))
+    assert parts["asking"] == pytest.approx([-0.015, -0.03])
+    assert totals(parts) == pytest.approx([1.5 * (0.2 - 0.015), 0.2 - 0.03])
+
+
 def _applied(store: Store, indexes: IndexSet, record_id: str, text: str) -> None:
     store.write(record_id, text, session_id="s", created_at=START)
     indexes.apply([DocumentEntry(label_of(record_id), "a", text, "s", START)], [], store.positions)

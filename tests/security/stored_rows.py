@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from tests.security.json_values import strings
-from tests.security.two_namespaces import Question, Side
+from tests.security.side import Question, Side
 
 
 class Stored:

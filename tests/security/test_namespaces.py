@@ -10,9 +10,7 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import click
 import orjson
 import pytest
 
@@ -21,15 +19,18 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.tool import Tool
 from storage.sql.run import run_sql
 from streams.event_types.cognitive import WM_ARCHIVED
+from tests.security.json_values import lists, steady
+from tests.security.questions import ask_all, own_reads
+from tests.security.side import Side
 from tests.security.stored_rows import Stored, read_rows, tokens_of, values
-from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Side, fill, settle
+from tests.security.two_namespaces import WORDS, EagerNode, fill, settle
+from tests.terminal.test_json import commands as all_commands
 from thalweg.cli import cli
 from thalweg.control import control
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 NOT_FED = {
-    "document_tags": "no reducer gives a record tags of its own",
     "misplaced_records": "only a client with another partitioner fills it",
 }
 """Tables without a row, and why."""
@@ -78,89 +79,27 @@ KINDS: dict[str, tuple[str, ...]] = {
     "source_ids": ("number",),
     "query_id": ("query",),
     "external_room_id": ("room",),
+    "id": ("remembered", "belief", "record", "talos_session", "conversation", "run"),
+    "session": ("talos_session", "conversation", "run"),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8
 """Connections of one node at once, and how many of them share the questions among them."""
 NOBODYS = "00000000-0000-5000-8000-000000000000"
-VOLATILE = {"freshness", "latency_ms", "execution_time_ms", "timestamp", "created_at", "floor_used", "decided_at"}
-"""Fields that say when, or how long it took."""
-
-
-def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Calls of every tool that reads, each of which finds something of its own namespace."""
-    first = {kind: values[0] for kind, values in side.ids.items()}
-    yield "journal_query", {"query": WORDS, "limit": 50}
-    yield (
-        "journal_query",
-        {"query": "recurring friction of the old drill", "entity_types": ["Pattern", "Friction", "Goal"]},
-    )
-    yield "pattern_check", {"session_id": side.ids["talos_session"][-1], "context": WORDS}
-    yield "graph_query", {"cypher": "MATCH (n) RETURN n.id, n.name LIMIT 1000"}
-    yield "graph_query", {"cypher": "MATCH (a)-[r]->(b) RETURN a.id, r, b.id LIMIT 1000"}
-    yield "belief_query", {"query": WORDS, "include_superseded": True, "limit": 50}
-    yield "belief_query", {"query": WORDS, "entity_id": first["entity"]}
-    for belief in side.ids["belief"]:
-        yield "belief_get", {"belief_id": belief, "include_history": True, "include_tensions": True}
-    yield "entity_search", {"query": "gear"}
-    yield "entity_get", {"entity_id": first["entity"], "include_beliefs": True}
-    yield "tension_list", {}
-    yield "tension_list", {"entity_id": side.ids["entity"][-1]}
-    yield "session_list", {}
-    for session in (first["conversation"], first["run"]):
-        yield "session_get", {"session_id": session, "include_exchanges": True}
-        yield "exchange_list", {"session_id": session}
-    yield from (
-        ("session_find_by_room", {"external_room_id": ROOM, **which}) for which in ({}, {"status": "completed"})
-    )
-    yield from (("pattern_list", about) for about in ({}, {"type": "preference"}, {"status": "fading"}))
-    yield from (("hybrid_search", {"query_text": text, "top_k": 50}) for text in (WORDS, "evrybody sayz"))
-    yield from (
-        ("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0)
-    )
-    yield "inner_voice.retrieve", {"query": WORDS, "include_tags": ["trucks", side.mark], "include_private": True}
-    yield "ping", {}
-
-
-def own_resources(side: Side) -> Iterator[str]:
-    """URIs of every resource, each of which holds something of its own namespace."""
-    yield from ("memory://working-memory", "memory://stale-memory", "memory://stale-memory?reason=MANUAL_ARCHIVE")
-    yield from ("memory://l0-raw", f"memory://l0-raw?session_id={side.ids['dialogue'][0]}")
-    yield from ("memory://l2-insights", f"memory://l2-insights?query={quote(WORDS)}")
-    yield f"memory://episode-memory?query={quote(WORDS)}&min_similarity=0"
-    yield from (f"thalweg://memory/{record}" for record in (side.ids["record"][0], side.ids["belief"][0]))
-
-
-def own_requests(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Control requests that are about a namespace."""
-    yield "search", {"query": WORDS, "limit": 100}
-    yield "search", {"query": WORDS, "limit": 100, "sessions": True}
-    yield "search", {"query": WORDS, "limit": 100, "valid_at": side.node.clock.now().isoformat()}
-    yield from (
-        ("why", {"query": WORDS, "record_id": record})
-        for record in (
-            side.ids["record"][0],
-            side.ids["talos_session"][0],
-            side.ids.get("injected", side.ids["record"])[0],
-        )
-    )
-    yield "agreement", {}
-
-
-async def ask_all(side: Side) -> None:
-    for tool, arguments in own_reads(side):
-        await side.call(tool, **arguments)
-    for uri in own_resources(side):
-        await side.read(uri)
-    for command, request in own_requests(side):
-        await side.control(command, **request)
 
 
 @pytest.fixture
 async def node(broker_url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setenv("SURR_ENABLE_INNER_VOICE", "1")
     node = EagerNode(
-        Settings(home=tmp_path / "home", broker=broker_url or "", embedder="hashing", partitions=4, rate_limit=1e6)
+        Settings(
+            home=tmp_path / "home",
+            broker=broker_url or "",
+            embedder="hashing",
+            partitions=4,
+            rate_limit=1e6,
+            vector_wait_s=3,
+        )
     )
     await node.start()
     yield node
@@ -256,19 +195,12 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
     assert {*find_tools().tools, *find_resources().resources, *by_namespace} == with_data | set(WITHOUT_DATA)
     empty = {place for place, is_full in list_contents(side).items() if not is_full}
     assert empty == ALWAYS_EMPTY, "lists of answers in which nothing ever was: extend two_namespaces"
-    commands = {name for name, command in walk(cli) if any(option.name == "namespace" for option in command.params)}
+    commands = {
+        name.removeprefix("thalweg ")
+        for name, command in all_commands(cli)
+        if any(option.name == "namespace" for option in command.params)
+    }
     assert commands == set(COMMANDS) and set(COMMANDS.values()) <= control.COMMANDS | {"import", "door"}
-
-
-def lists(value: Any, path: str = "") -> Iterator[tuple[str, bool]]:
-    """Every list in an answer by its path, and whether something is in it."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from lists(inner, f"{path}.{name}")
-    elif isinstance(value, list):
-        yield path, bool(value)
-        for inner in value:
-            yield from lists(inner, path)
 
 
 def list_contents(side: Side) -> dict[tuple[str, str], bool]:
@@ -279,16 +211,6 @@ def list_contents(side: Side) -> dict[tuple[str, str], bool]:
             place = question.name.partition("?")[0], path
             contents[place] = is_full or contents.get(place, False)
     return contents
-
-
-def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        for each in command.list_commands(click.Context(command)):
-            found = command.get_command(click.Context(command), each)
-            assert found is not None
-            yield from walk(found, f"{name} {each}".strip())
-    else:
-        yield name, command
 
 
 def _figures_are_of_ones_own(north: Side, south: Side) -> None:
@@ -330,18 +252,22 @@ async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
 
 
 async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, north: Side, south: Side) -> None:
-    """All at once, each in a namespace of its own: they write in the same words, and ask every tool in turns."""
+    """Each is in a namespace of its own: they write the same words at once, then ask every tool in turns."""
     sides = [await Side(node, f"client-{number}", f"mark{number:02}x").connected() for number in range(CONNECTIONS - 2)]
+    at_once = asyncio.Semaphore(TURNS)
 
-    async def work(number: int, side: Side) -> None:
+    async def ask(number: int, side: Side) -> None:
+        async with at_once:
+            for tool, arguments in itertools.islice(own_reads(side), number % TURNS, None, TURNS):
+                await side.call(tool, **arguments)
+            found = await side.ok("journal_query", query=WORDS, limit=50)
+            assert {row["content"] for row in found["results"]} == {side.say(WORDS)}, side.namespace
+
+    for side in sides:
         side.ids = {kind: [NOBODYS] for kinds in KINDS.values() for kind in kinds} | {"record": [NOBODYS]}
-        side.know("record", (await side.ok("journal_write", content=side.say(WORDS), category="insight"))["entry_id"])
-        for tool, arguments in itertools.islice(own_reads(side), number % TURNS, None, TURNS):
-            await side.call(tool, **arguments)
-        found = await side.ok("journal_query", query=WORDS, limit=50)
-        assert [row["content"] for row in found["results"]] == [side.say(WORDS)], side.namespace
-
-    await asyncio.gather(*(work(number, side) for number, side in enumerate(sides)))
+    await asyncio.gather(*(side.ok("journal_write", content=side.say(WORDS), category="insight") for side in sides))
+    await settle(node)
+    await asyncio.gather(*(ask(number, side) for number, side in enumerate(sides)))
     asked = {question.name for side in sides for question in side.questions}
     assert {tool for tool, _ in own_reads(sides[0])} <= asked
     marks = {side.mark: side for side in sides}
@@ -353,16 +279,10 @@ async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, no
             assert not leaked, f"{question.name} {question.given} tells {side.namespace} of {leaked[:5]}"
 
 
-def steady(value: Any) -> Any:
-    """An answer without what says when."""
-    if isinstance(value, dict):
-        return {name: steady(inner) for name, inner in value.items() if name not in VOLATILE}
-    return [steady(inner) for inner in value] if isinstance(value, list) else value
-
-
 def id_arguments(schema: Any) -> Iterator[str]:
     """The arguments that name something which is stored."""
-    yield from (argument for argument in schema.get("properties", {}) if argument.endswith(("_id", "_ids")))
+    named = schema.get("properties", {})
+    yield from (argument for argument in named if argument.endswith(("_id", "_ids")) or argument in ("id", "session"))
 
 
 Ask = Callable[[Any], Awaitable[dict[str, Any]]]

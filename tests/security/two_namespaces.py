@@ -6,25 +6,21 @@ dialogues, queries) has the same name on both sides once: nothing but the namesp
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from mcp_ingress.door import REQUEST_ID_META
-from mcp_ingress.resource import find_resources
 from processors.frame.stage import Stage, StageParts, stage_types
+from processors.memory.rules.plain_kind import PLAIN_KINDS
 from processors.valence.timers.age_patterns import AGE_PATTERNS
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
-from tests.ingress.lines import Lines
 from tests.patience import PATIENCE_S
+from tests.security.side import Side
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
 from thalweg.process.node import Node
@@ -36,94 +32,6 @@ MANY_WORDS = " ".join(f"part{number}" for number in range(100))
 """Before the words of a query: what says them is found, what means them is not, so that the judges differ."""
 GOLDEN_WORDS = [3] * 20 + [12] * 20 + [30] * 10
 """Words of the golden queries: the shares that a golden set has."""
-
-
-@dataclass
-class Question:
-    """A question and its answer; `given`: values in the question, which an answer may say again."""
-
-    name: str
-    given: Any
-    answer: dict[str, Any]
-
-
-@dataclass
-class Side:
-    """One namespace of the node.
-
-    Who calls in it, the mark in each of its texts, and the ids that it was given by kind.
-    """
-
-    node: Node
-    namespace: str
-    mark: str
-    questions: list[Question] = field(default_factory=list)
-    ids: dict[str, list[Any]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._calls = 0
-        self._turn = asyncio.Lock()
-        self._peer: Lines | None = None
-
-    async def connected(self) -> Self:
-        """With a connection of its own to the node's socket, which has named this namespace."""
-        self._peer = await Lines.to_socket(self.node.running.socket.path)
-        scope = {"jsonrpc": "2.0", "id": 0, "method": "thalweg/scope", "params": {"namespace": self.namespace}}
-        assert (await self._peer.ask(scope))["result"]["namespace"] == self.namespace
-        await self._peer.greet()
-        return self
-
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What the tool answers; an error is an answer too. The request ids are the same on every side."""
-        self._calls += 1
-        meta = {REQUEST_ID_META: f"request-{self._calls}"}
-        answer = await self._ask("tools/call", name=tool, arguments=arguments, _meta=meta)
-        return self._keep(tool, arguments, _body(answer, "structuredContent"))
-
-    async def ok(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        answer = await self.call(tool, **arguments)
-        assert "error_code" not in answer and not answer.get("pending"), (tool, answer)
-        return answer
-
-    async def read(self, uri: str) -> dict[str, Any]:
-        """What a resource holds."""
-        answer = await self._ask("resources/read", uri=uri)
-        return self._keep(find_resources().name_of(uri), uri, _body(answer, "contents"))
-
-    async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        assert self._peer is not None
-        async with self._turn:
-            return await self._peer.ask({"jsonrpc": "2.0", "id": self._calls, "method": method, "params": params})
-
-    async def control(self, command: str, **request: Any) -> dict[str, Any]:
-        """What the node answers the command line about this namespace."""
-        control = {"command": command, "namespace": self.namespace, **request}
-        return self._keep(command, request, await self.node.control.handle(control))
-
-    def _keep(self, name: str, given: Any, answer: dict[str, Any]) -> dict[str, Any]:
-        self.questions.append(Question(name, given, answer))
-        return answer
-
-    def know(self, kind: str, value: Any) -> Any:
-        self.ids.setdefault(kind, []).append(value)
-        return value
-
-    def say(self, text: str) -> str:
-        """The text as this side says it."""
-        return f"{text.rstrip('.?')} near {self.mark}{text[-1] if text[-1] in '.?' else ''}"
-
-    def event(self, short: str, number: int, days_ago: float, **data: Any) -> Event:
-        """What a producer sends, this many days ago."""
-        time = self.node.clock.now() - timedelta(days=days_ago)
-        return Event(f"{short}-{number}", "producer", wire_type(short), self.namespace, time, data)
-
-
-def _body(answer: dict[str, Any], field: str) -> dict[str, Any]:
-    """The object that a call or a resource was answered with; of an error its data and its sentence."""
-    if "error" in answer:
-        return {**(answer["error"].get("data") or {}), "sentence": answer["error"]["message"]}
-    body = answer["result"][field]
-    return body if isinstance(body, dict) else json.loads(body[0]["text"])
 
 
 class EagerNode(Node):
@@ -144,6 +52,7 @@ async def fill(side: Side, folder: Path) -> None:
     await _conversation(side)
     await _beliefs(side)
     await _cognitive(side)
+    await _core(side)
     await settle(side.node)
     await AGE_PATTERNS.publish_due(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
@@ -210,7 +119,9 @@ async def _observed(side: Side, folder: Path) -> None:
     """Telemetry: a transcript, a hook, OTLP, and the agent's own; one event of it comes twice with two bodies."""
     transcript = folder / f"{side.namespace}.jsonl"
     lines = session_path().read_text().replace("tidewatch", f"{side.mark}-watch")
-    transcript.write_text(lines)
+    asked = next(line for line in map(json.loads, lines.splitlines()) if line["type"] == "user")
+    long = asked | {"uuid": f"long-{side.mark}", "message": {"role": "user", "content": side.say(LONG)}}
+    transcript.write_text(f"{lines.rstrip()}\n{json.dumps(long)}\n")
     await import_files(side.node.log, "claude-code", [transcript], namespace=side.namespace, clock=SystemClock())
     trace = side.mark.encode().hex().ljust(32, "0")
     about = {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": side.mark}}]}}
@@ -425,6 +336,24 @@ async def _cognitive(side: Side) -> None:
     ]
     await side.ok("store_dual_judge_scores", query_id=42, query=side.say(WORDS), docs=documents)
     await side.ok("get_golden_test_results")
+
+
+async def _core(side: Side) -> None:
+    """One of each kind with the few tools, one that contradicts another, one corrected and one taken back."""
+    said = {kind: side.say(f"The {kind} is that the {WORDS}.") for kind in PLAIN_KINDS}
+    ids = {
+        kind: side.know("remembered", (await side.ok("remember", text=text, kind=kind, about=side.mark))["id"])
+        for kind, text in said.items()
+    }
+    await settle(side.node)
+    assert (await side.ok("remember", text=side.say("The winch of the truck lifts 3 tons.")))["id"]
+    await settle(side.node)
+    changed = await side.ok("remember", text=side.say("The winch of the truck lifts 5 tons."))
+    assert changed["contradicts"], changed
+    for kind in ("fact", "goal"):
+        side.know("remembered", (await side.ok("correct", id=ids[kind], text=side.say(f"Another {kind}.")))["id"])
+    for kind in ("preference", "question"):
+        await side.ok("correct", id=ids[kind], retract=True, reason=side.say("It was hearsay"))
 
 
 async def _again(side: Side) -> None:

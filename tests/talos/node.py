@@ -238,7 +238,7 @@ class SmallNode:
         indexed = self.store.apply(record).indexed
         self.indexes.apply(indexed.documents, indexed.vectors)
         assert self.indexes.turns is not None
-        self.indexes.turns.apply(indexed.turns, indexed.turn_vectors)
+        self.indexes.turns.defer(indexed.turns, indexed.turn_vectors, {})
 
     def close(self) -> None:
         self.indexes.close(save=False)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from mcp_ingress.services import Limits
+from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence.conftest import Believer
 
@@ -16,9 +18,13 @@ OLD, NEW = "The gateway of the harbour listens on port 8080.", "The gateway of t
 PAIRS = tomllib.loads((Path(__file__).parents[1] / "fixtures" / "statements.toml").read_text())
 
 
+PATIENT, QUICK = Limits(0.05, 1.0, PATIENCE_S), Limits(0.05, 1.0, 0.05)
+
+
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[EmbeddingNode]:
     node = EmbeddingNode(tmp_path)
+    node.services.limits = PATIENT
     yield node
     node.close()
 
@@ -60,11 +66,12 @@ async def test_an_earlier_memory_without_a_vector_is_compared_too(node: Embeddin
 
 
 async def test_while_an_earlier_write_is_not_applied_the_answer_says_pending(node: EmbeddingNode) -> None:
-    node.is_behind = True
+    node.is_behind, node.services.limits = True, QUICK
     await write(node, OLD)
     after = await write(node, NEW)
     assert after["pending"] and after["success"] and "contradicts" not in after
     node.catch_up()
+    node.services.limits = PATIENT
     assert "pending" not in await write(node, "Gulls sleep on the roof.")
 
 

@@ -42,6 +42,32 @@ async def test_the_newer_statement_stands_before_the_older_one_which_fits_the_qu
     assert newer["earlier"] == [{"kind": older["entity_type"], "id": older["id"]}]
 
 
+async def test_a_question_that_names_the_old_value_is_answered_by_the_new_one(node: Node) -> None:
+    await node.call("journal_write", content="The regatta meeting is on Tuesday.", category="insight")
+    for number in range(9):
+        await node.call("journal_write", content=f"Still on Tuesday: errand {number}, on Tuesday.", category="insight")
+    moved = "The regatta meeting was moved to Thursday."
+    newer = await node.call("journal_write", content=moved, category="insight")
+    assert [row["text"] for row in newer["contradicts"]] == ["The regatta meeting is on Tuesday."]
+    for limit in (1, 2, 10):
+        found = await rows(node, "Is the regatta still on Tuesday?", limit=limit)
+        at = next(place for place, row in enumerate(found) if row["content"] == moved)
+        assert at == 0 and all(row["score"] <= found[0]["score"] for row in found)
+
+
+async def test_what_changes_a_row_is_found_though_the_query_has_nothing_of_it(node: Node) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    newer = "A higher number took over."
+    stored = await node.call("journal_write", content=newer, category="observation")
+    [old] = node.store.sql("SELECT record_id FROM documents WHERE text = ? AND kind <> 'JournalEntry'", OLD)
+    [entity] = stored["extracted_entities"]
+    older = {"record_id": old[0], "cosine": 0.5}
+    data = {"record_id": entity["id"], "older": [older], "model_id": "hashing-384"}
+    node._keep(make_event("memory.change_found", data, event_id="told", namespace="default"))
+    assert [row["content"] for row in await rows(node, "gateway harbour port 8080 listens")] == [newer, OLD]
+    assert [row["content"] for row in await rows(node, "gateway harbour", entity_types=["Insight"])] == [OLD]
+
+
 async def test_what_is_told_late_of_an_earlier_time_changes_nothing(node: Node) -> None:
     await node.call("journal_write", content=NEW, category="insight")
     told = {"content": OLD, "category": "insight"}

@@ -9,6 +9,8 @@ import orjson
 import pytest
 
 from processors.telemetry.formats.claude_code import SOURCE
+from streams.topics import TELEMETRY
+from tests.processors.harness import Store
 from tests.telemetry.reading import MODIFIED, events_of, parts, read, unreadable_of
 from thalweg.example import session_path
 
@@ -289,3 +291,77 @@ def test_the_bundled_example_shows_what_a_session_holds() -> None:
     calls = [call["tool_call_id"] for call in parts(mapped, "tool_calls")]
     assert sorted(calls) == sorted(result["tool_call_id"] for result in parts(mapped, "tool_results"))
     assert {call["tool_name"] for call in parts(mapped, "tool_calls")} == {"Bash", "Read", "Edit", "Grep", "Task"}
+
+
+def shown(line: dict[str, Any], *, agent: Any = "a1", second: float = 0, **more: Any) -> dict[str, Any]:
+    """A line of the parent's transcript that shows this line of its sub-agent's."""
+    data = {"type": "agent_progress", "agentId": agent, "prompt": "Search.", "message": line}
+    return (
+        entry("progress", uuid=f"shown-{line.get('uuid')}", second=second) | {"data": data, "isSidechain": False} | more
+    )
+
+
+def own(line: dict[str, Any]) -> dict[str, Any]:
+    """The line as the sub-agent's own transcript has it."""
+    return line | {"isSidechain": True, "agentId": "a1"}
+
+
+def of_sub_agent() -> list[dict[str, Any]]:
+    call = [{"type": "tool_use", "id": "t-1", "name": "Grep", "input": {"pattern": "sign"}}]
+    return [
+        entry(uuid="p-1", second=1, content="Search the parser for the sign."),
+        answer("p-2", "m-1", 40, second=2, content=call),
+        tool_line("t-1", "parser.py:7", second=4) | {"uuid": "p-3"},
+        answer("p-4", "m-2", 60, second=5, content=[{"type": "text", "text": "It is lost in line 7."}]),
+    ]
+
+
+def test_a_sub_agent_that_a_transcript_shows_is_a_session_of_its_own_with_its_parent_tool_calls_and_tokens() -> None:
+    prompt, call, result, end = events_of(read("claude-code", [shown(line) for line in of_sub_agent()]))
+    for event in (prompt, call, result, end):
+        assert (event.data["session_id"], event.data["session"]["parent_session_id"]) == (f"{SESSION}/a1", SESSION)
+        assert (event.data["event_type"], event.data["payload"]["type"]) == ("progress", "progress")
+    assert prompt.id == "shown-p-1" and prompt.data["session"]["goal"] == "Search the parser for the sign."
+    assert call.data["tool_calls"][0]["tool_call_id"] == "t-1" and call.data["model_calls"][0]["output_tokens"] == 40
+    assert (result.data["role"], result.data["tool_results"][0]["tool_call_id"]) == ("tool", "t-1")
+    assert (end.data["text"], end.time.second) == ("It is lost in line 7.", 5)
+
+
+def test_a_sub_agent_counts_once_where_its_own_transcript_is_imported_too_in_either_order() -> None:
+    showing = events_of(read("claude-code", [shown(line) for line in of_sub_agent()]))
+    itself = events_of(read("claude-code", [own(line) for line in of_sub_agent()]))
+    found = []
+    for events in (showing + itself, itself + showing, itself):
+        store = Store()
+        store.publish(*events, topic=TELEMETRY.name)
+        found.append(
+            [
+                store.sql("SELECT session_id, tool_call_id, duration_ms, is_error FROM tool_calls"),
+                store.sql("SELECT session_id, message_id, output_tokens FROM model_calls ORDER BY message_id"),
+                store.sql("SELECT session_id, role, text, created_at FROM turns ORDER BY created_at"),
+                store.sql("SELECT session_id, parent_session_id, goal, started_at, ended_at FROM sessions"),
+            ]
+        )
+    assert found[0] == found[1] == found[2]
+    calls, models, turns, sessions = found[0]
+    assert len(calls) == len(sessions) == 1 and [row[2] for row in models] == [40, 60]
+    assert [(role, text) for _, role, text, _ in turns] == [
+        ("assistant", "Search the parser for the sign."),
+        ("assistant", "It is lost in line 7."),
+    ]
+
+
+def test_a_sub_agent_of_a_sub_agent_names_that_as_its_parent() -> None:
+    nested = shown(of_sub_agent()[0], agent="a2") | {"isSidechain": True, "agentId": "a1"}
+    (event,) = events_of(read("claude-code", [nested]))
+    assert event.data["session_id"] == f"{SESSION}/a2"
+    assert event.data["session"]["parent_session_id"] == f"{SESSION}/a1"
+
+
+@pytest.mark.parametrize("agent", [None, "", 7, "x" * 600])
+def test_progress_that_names_no_agent_stays_a_line_of_its_session(agent: Any) -> None:
+    (event,) = events_of(read("claude-code", [shown(of_sub_agent()[1], agent=agent)]))
+    assert event.data["session_id"] == SESSION and "tool_calls" not in event.data
+    odd = entry("progress") | {"data": {"type": "agent_progress", "agentId": "a1", "message": 7}}
+    (event,) = events_of(read("claude-code", [odd]))
+    assert event.data["session_id"] == SESSION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,12 @@ from thalweg.importing.sources import MAX_LINE_BYTES
 
 
 def imported(
-    tmp_path: Path, kind: str, *paths: Path, times: int = 1, seen: list[ImportProgress] | None = None
+    tmp_path: Path,
+    kind: str,
+    *paths: Path,
+    times: int = 1,
+    seen: list[ImportProgress] | None = None,
+    ignore_reason: Callable[[str], str | None] = lambda path: None,
 ) -> tuple[ImportReport, list[Record]]:
     """The last report, and all records of a real log after importing."""
 
@@ -42,6 +47,7 @@ def imported(
                     namespace="ana",
                     clock=SystemClock(),
                     on_progress=(seen if seen is not None else []).append,
+                    ignore_reason=ignore_reason,
                 )
             return report, await _all_records(log)
         finally:

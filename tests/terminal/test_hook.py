@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,9 +37,12 @@ def test_where_no_node_runs_one_is_started_that_takes_the_event_and_the_prompt_g
 
 @pytest.mark.parametrize(
     ("name", "client", "ends"),
-    [("s1.jsonl", "claude-code", {"SessionEnd", "PreCompact"}), ("rollout-s1.jsonl", "codex", {"Stop", "PreCompact"})],
+    [
+        ("s1.jsonl", "claude-code", {"Stop", "SessionEnd", "PreCompact"}),
+        ("rollout-s1.jsonl", "codex", {"Stop", "PreCompact"}),
+    ],
 )
-def test_each_clients_transcript_is_imported_by_its_own_reader_when_its_session_may_end(
+def test_each_clients_transcript_is_imported_by_its_own_reader_when_a_turn_or_session_ends(
     name: str,
     client: str,
     ends: set[str],
@@ -67,3 +72,20 @@ def test_no_input_ends_a_hook_with_anything_but_0(
 ) -> None:
     assert run(monkeypatch, tmp_path / "home", body, "SessionEnd", "--answer") == 0
     assert left == [(["hook", "SessionEnd"], "north", body)], "the node says what is wrong with it, and keeps it"
+
+
+def test_a_hook_imports_next_to_nothing_because_each_prompt_waits_for_it() -> None:
+    heavy = {
+        "asyncio",
+        "click",
+        "duckdb",
+        "jsonschema_rs",
+        "msgspec",
+        "numpy",
+        "orjson",
+        "streams.redaction",
+        "subprocess",
+    }
+    code = f"import sys, thalweg.__main__, thalweg.client.hook; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"

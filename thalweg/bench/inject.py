@@ -1,8 +1,9 @@
-"""`thalweg bench inject`: how often a prompt is given facts of earlier sessions, and whether these help.
+"""`thalweg bench inject`: how often a prompt is given earlier facts, and whether these help.
 
 Each project is a store of its own. What people and agents said is written in order of time; before a marked prompt is,
-it is searched for and judged as a node does for the hook. A prompt that needs or would be helped by an earlier fact counts where
-one of the marked events is among what it is given; one that needs nothing, where it is given anything.
+it is searched for and judged as a node does for the hook. A prompt that needs an earlier fact, or would be helped by
+one, counts where one of the marked events is among what it is given; one that needs nothing, where it is given
+anything.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from storage.search.records.filter import Filter
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
 from streams.topics import TELEMETRY
-from thalweg.bench.inject_marks import HELPS, NEEDS, NONE, Project, bundled_marks, read_projects, shares
+from thalweg.bench.inject_marks import HELPS, NEEDS, NONE, MarkedProject, bundled_marks, read_projects, shares
 from thalweg.bench.recall import TurnWriter
 from thalweg.bench.recall_sets import Turn
 from thalweg.bench.report import Report, Target
@@ -40,7 +41,7 @@ TARGETS = {NONE: Target(10.0), NEEDS: Target(60.0, at_least=True)}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PromptResult:
     """What one prompt was given: whether that counts (above), how many facts, and their tokens."""
 
     counts: bool
@@ -55,7 +56,7 @@ def measure_inject(directory: Path, embedder: Embedder, name: str, marks: bytes 
     """
     report = Report("inject", {"directory": directory.name, "embedder": name})
     for project in read_projects(directory, bundled_marks() if marks is None else marks):
-        by_kind: dict[str, list[Answer]] = defaultdict(list)
+        by_kind: dict[str, list[PromptResult]] = defaultdict(list)
         with scratch_directory() as scratch:
             for kind, answer in _replay(project, scratch, embedder):
                 by_kind[kind].append(answer)
@@ -63,7 +64,7 @@ def measure_inject(directory: Path, embedder: Embedder, name: str, marks: bytes 
     return report
 
 
-def _replay(project: Project, scratch: Path, embedder: Embedder) -> Iterator[tuple[str, Answer]]:
+def _replay(project: MarkedProject, scratch: Path, embedder: Embedder) -> Iterator[tuple[str, PromptResult]]:
     """The kind of each marked prompt, and what it was given, in order of time."""
     database = Database(scratch)
     try:
@@ -81,7 +82,7 @@ def _replay(project: Project, scratch: Path, embedder: Embedder) -> Iterator[tup
                 counts = bool(records) if mark.kind == NONE else not mark.facts.isdisjoint(records)
                 if given is not None:
                     writer.commit(Changes(appended={INJECTIONS: [_row(project.name, turn, given)]}))
-                yield mark.kind, Answer(counts, len(records), 0 if given is None else given.tokens)
+                yield mark.kind, PromptResult(counts, len(records), 0 if given is None else given.tokens)
             store.write(project.name, turn)
         indexes.close(save=False)
     finally:
@@ -115,7 +116,7 @@ def _row(namespace: str, turn: Turn, given: Context) -> dict[str, Any]:
     }
 
 
-def _report(report: Report, project: Project, by_kind: dict[str, list[Answer]]) -> None:
+def _report(report: Report, project: MarkedProject, by_kind: dict[str, list[PromptResult]]) -> None:
     for kind in (NONE, HELPS, NEEDS):
         answers = by_kind[kind]
         share, low, high = shares([answer.counts for answer in answers])

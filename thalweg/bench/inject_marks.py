@@ -33,7 +33,7 @@ _START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PromptMark:
     """What helps to answer a prompt: `kind` (none, helps, needs), and the events that say it."""
 
     kind: str
@@ -48,7 +48,7 @@ class MarkedSession:
     part: str
     format: str
     session_id: str
-    marks: Mapping[str, Mark]
+    marks: Mapping[str, PromptMark]
     lines: tuple[int, int] | None = None
 
     @property
@@ -58,13 +58,13 @@ class MarkedSession:
 
 
 @dataclass
-class Project:
+class MarkedProject:
     """What was said in one project, in order of time, and the marks by turn. `part`: choice or report."""
 
     name: str
     part: str
     turns: list[Turn] = field(default_factory=list)
-    marks: dict[str, Mark] = field(default_factory=dict)
+    marks: dict[str, PromptMark] = field(default_factory=dict)
 
 
 def bundled_marks() -> bytes:
@@ -72,16 +72,16 @@ def bundled_marks() -> bytes:
     return resources.files("thalweg.bench").joinpath("data/inject_marks.jsonl").read_bytes()
 
 
-def read_projects(directory: Path, marks: bytes) -> list[Project]:
-    """The marked projects of which the directory holds transcripts; a session that is not there is left out.
+def read_projects(directory: Path, marks: bytes) -> list[MarkedProject]:
+    """The marked projects of which the directory holds transcripts, without sessions that it lacks.
 
     Raises Refused where none is.
     """
     files = _files_by_session(directory)
-    projects: dict[str, Project] = {}
+    projects: dict[str, MarkedProject] = {}
     for session in read_marks(marks):
         if session.session_id in files:
-            project = projects.setdefault(session.project, Project(session.project, session.part))
+            project = projects.setdefault(session.project, MarkedProject(session.project, session.part))
             project.turns += read_turns(session, files[session.session_id])
             project.marks |= session.marks
     if not projects:
@@ -94,7 +94,7 @@ def read_projects(directory: Path, marks: bytes) -> list[Project]:
 def read_marks(marks: bytes) -> Iterator[MarkedSession]:
     for line in marks.splitlines():
         row = orjson.loads(line)
-        prompts = {event: Mark(kind, frozenset(facts)) for event, (kind, *facts) in row["prompts"].items()}
+        prompts = {event: PromptMark(kind, frozenset(facts)) for event, (kind, *facts) in row["prompts"].items()}
         lines = tuple(row["lines"]) if "lines" in row else None
         yield MarkedSession(row["project"], row["part"], row["format"], row["session"], prompts, lines)
 
@@ -141,7 +141,10 @@ def _session_of(path: Path) -> str | None:
 
 
 def shares(counts: Sequence[bool]) -> tuple[float, float, float]:
-    """The share in per cent, and the 95 % interval of Wilson around it; 0 to 100 where there is nothing to count."""
+    """The share in per cent, and the 95 % interval of Wilson around it.
+
+    The interval is 0 to 100 where there is nothing to count.
+    """
     n = len(counts)
     if not n:
         return 0.0, 0.0, 100.0

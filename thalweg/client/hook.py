@@ -2,7 +2,7 @@
 
 It never exits with 2, by which a hook would forbid the client what it is about to do, and never blocks a prompt: with
 `--answer` it waits a moment for what the model should know and says nothing where none comes.
-At the end of a session its transcript is imported, in a process of its own, because the client does not wait for it.
+At the end of a turn or session its transcript is imported, in a process of its own: the client does not wait for it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ START, START_S = "SessionStart", 1.0
 ANSWER_SHARE = 0.85
 """How much of that the node may use."""
 CLAUDE_CODE, CODEX = "claude-code", "codex"
-ENDS = {CLAUDE_CODE: ("SessionEnd", "PreCompact"), CODEX: ("Stop", "PreCompact")}
-"""The events after which a transcript is imported; Codex tells of no session's end, only of a turn's."""
+ENDS = {CLAUDE_CODE: ("Stop", "SessionEnd", "PreCompact"), CODEX: ("Stop", "PreCompact")}
+"""The events after which a transcript is imported. At the end of each turn, because what is given with the next prompt
+depends on what the session has said; Codex tells of no session's end."""
 CODEX_TRANSCRIPT = "rollout-"
 """How the names of Codex' transcripts begin, by which its hooks are recognised: their inputs are alike."""
 USAGE = "usage: thalweg hook EVENT [--answer] [--home DIR] [--namespace NAME], with the hook's JSON on stdin"

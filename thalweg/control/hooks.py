@@ -17,6 +17,7 @@ from streams.log.base import Record
 from streams.positions import Position
 from streams.topics import TELEMETRY
 from thalweg.control.context import context_for
+from thalweg.importing.ignore import IgnoreLists
 
 if TYPE_CHECKING:
     from thalweg.process.running import Running
@@ -28,6 +29,8 @@ MAX_BURIED = 64 * 1024
 
 async def hook_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Put the hook's event on the log: `{"freshness"}`. Asked for an `answer`, also `{"context": text or None}`.
+
+    What an ignore list leaves out is not published and gets no context; `ignored` says which line it was.
 
     Raises Refused for an input that cannot be read, or is larger than a record; its bytes are a dead letter then.
     """
@@ -44,6 +47,10 @@ async def hook_node(running: Running, request: Mapping[str, Any]) -> dict[str, A
     except Refused as refused:
         await _bury(running, name, namespace, raw, refused.message)
         raise
+    lists, given = IgnoreLists(running.settings.home), event.data["payload"]
+    for path in (given.get("cwd"), given.get("transcript_path")):
+        if isinstance(path, str) and (reason := lists.reason(path)) is not None:
+            return {"freshness": {}, "context": None, "ignored": reason}
     try:
         published = running.publish(event, TELEMETRY.name)
         if not request.get("answer"):

@@ -11,12 +11,12 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from mcp_ingress.arguments import moment
+from mcp_ingress.call import SEARCH_STAGES
 from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
 from processors.injection.read.injections import read_injections
 from processors.memory.live_search import search_live
 from processors.memory.registry import CATEGORIES
-from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.captured import read_turns, turns_among
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -70,7 +70,7 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     lacks of the log).
     """
     freshness = request.get("freshness")
-    stages = (VECTOR_STAGE,) if running.embedder is not None else ()
+    stages = SEARCH_STAGES if running.embedder is not None else ()
     is_fresh = freshness is None or await running.has_reached(freshness, stages)
     unembedded = await running.services.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}
@@ -156,7 +156,7 @@ def _hit_json(hit: SearchHit, said: Mapping[int, Mapping[str, Any]]) -> dict[str
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
         **said.get(hit.label, {}),
         **repeated(hit.also, hit.times),
-        **changed(hit.earlier, hit.disputed_by),
+        **changed(hit.earlier, hit.disputed_by, hit.tensions, hit.superseded_by),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
         "parts": _parts(hit.parts),

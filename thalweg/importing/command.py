@@ -16,6 +16,7 @@ from streams.log import open_log
 from streams.topics import with_partitions
 from thalweg.client.node_process import ensure_node
 from thalweg.control.requests import ask
+from thalweg.importing.ignore import IgnoreLists
 from thalweg.importing.importer import ImportProgress, ImportReport, import_files
 from thalweg.importing.stored import Stored
 from thalweg.settings import Settings
@@ -51,6 +52,7 @@ async def _publish(settings: Settings, kind: str, paths: list[Path], bar: Progre
             clock=SystemClock(),
             on_progress=show,
             find_stored=functools.partial(_stored, settings.home),
+            ignore_reason=IgnoreLists(settings.home).reason,
         )
     finally:
         await log.stop()

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +42,8 @@ SURELY_FITS = 1024 * 1024
 HEADER_BYTES = 8 * 1024
 """More than a record, or its dead letter, has besides its data."""
 PUBLISH_TIMEOUT_S = 30.0
+MAX_BEFORE_FOLDER = 200
+"""Within this many lines a transcript names its working directory, if it ever does."""
 _ANYTHING = ("payload", "body")
 """Fields of an event's data that the schemas leave open: not worth the time of checking."""
 STAGE = "import"
@@ -75,6 +78,10 @@ class ImportReport:
     bytes: int
     seconds: float
     freshness: Freshness
+    ignored_files: int
+    """Transcripts that an ignore list leaves out, wholly; `skipped` names them."""
+    ignored_lines: int
+    """Lines of other transcripts that were written in a folder which one leaves out."""
     skipped: list[str]
     """What was left out though it lay in a folder or was named: its path, and why."""
 
@@ -88,17 +95,19 @@ async def import_files(
     clock: Clock,
     on_progress: Callable[[ImportProgress], None] = lambda progress: None,
     find_stored: FindStored = nothing_stored,
+    ignore_reason: Callable[[str], str | None] = lambda path: None,
 ) -> ImportReport:
     """Publish the events of these files, and of all fitting files under these folders. What is unreadable is buried.
 
     What `find_stored` finds is left out, unless it is stored with another body: the store then records the incident.
+    `ignore_reason` says why a transcript, or what was written in a working directory, is left out.
 
     Returns once all of it is durable. Raises Refused when the kind is not known, a path does not exist or no file is
     found; LogUnavailable when the log does not answer: then a part is imported, and importing again completes it.
     """
     form = format_of(kind)
     files, skipped = find_files(form, paths)
-    run = _Import(log, form, files, namespace, clock, on_progress, find_stored)
+    run = _Import(log, form, files, namespace, clock, on_progress, find_stored, ignore_reason)
     run.skipped += skipped
     with rare_collections():
         try:
@@ -122,6 +131,7 @@ class _Import:
         clock: Clock,
         on_progress: Callable[[ImportProgress], None],
         find_stored: FindStored,
+        ignore_reason: Callable[[str], str | None],
     ) -> None:
         self._log = log
         self._form = form
@@ -129,6 +139,8 @@ class _Import:
         self._clock = clock
         self._on_progress = on_progress
         self._find_stored = find_stored
+        self._ignore_reason = ignore_reason
+        self._ignored_files = self._ignored_lines = 0
         self._largest = min(
             MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES
         )
@@ -153,7 +165,23 @@ class _Import:
             self.skipped.append(f"{path}: {error.strerror}")
             return
         with file:
+            if (reason := self._reason_to_ignore(path, file)) is not None:
+                self._ignored_files += 1
+                self.skipped.append(f"{path}: {reason}")
+                return
             await self._read(path, file)
+
+    def _reason_to_ignore(self, path: Path, file: BinaryIO) -> str | None:
+        """Why none of a transcript is read: where it lies, or the working directory that it names first."""
+        reason = self._ignore_reason(str(path))
+        if reason is None and not self._form.documents:
+            mapper = self._form.mapper(namespace=self._namespace, name=path.stem, fallback_time=self._clock.now())
+            lines = (unit for unit in islice(read_units(file, documents=False), MAX_BEFORE_FOLDER) if not unit.is_cut)
+            events = (item for unit in lines if unit.raw.strip() for item in mapper.line(unit.number, unit.raw))
+            folder = next((found for item in events if (found := _folder_of(item)) is not None), None)
+            reason = None if folder is None else self._ignore_reason(folder)
+            file.seek(0)
+        return reason
 
     async def _read(self, path: Path, file: BinaryIO) -> None:
         modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
@@ -174,6 +202,9 @@ class _Import:
         for item in mapped:
             if isinstance(item, Unreadable):
                 self._bury(path, item)
+                continue
+            if (folder := _folder_of(item)) is not None and self._ignore_reason(folder) is not None:
+                self._ignored_lines += 1
                 continue
             reason = _refusal(item, len(unit.raw), self._largest)
             if reason is None:
@@ -295,8 +326,17 @@ class _Import:
             self._bytes_read,
             seconds,
             self._freshness,
+            self._ignored_files,
+            self._ignored_lines,
             self.skipped,
         )
+
+
+def _folder_of(item: Mapped) -> str | None:
+    """The working directory that an event of a session names."""
+    session = item.data.get("session") if isinstance(item, Event) else None
+    folder = session.get("project") if isinstance(session, dict) else None
+    return folder if isinstance(folder, str) else None
 
 
 def _is_new(event: Event, stored: Stored) -> bool:

@@ -112,12 +112,13 @@ class Filling:
         return True
 
     async def embed_turns(self, row: Row, embedder: Embedder, unsearched: Sequence[str]) -> bool:
-        """Embed a slice of the newest turns that lack a vector; whether there were any.
+        """Embed a slice of the newest turns that lack a vector; whether there were any. Not during an import.
 
         Of a long turn the passages that come with the whole are embedded, the others are found by their words.
         """
         labels, self.turns = await self._read(lambda cursor: lacking_turns(cursor, row["space"], unsearched))
-        if not len(labels):
+        captured = self._running.store.indexes.turns
+        if not len(labels) or captured is None or not captured.is_idle:
             return False
         await self._yield_to_writes()
         turns = await self._read(lambda cursor: _read_turns(cursor, labels))

@@ -241,6 +241,9 @@ def show_import(report: dict[str, Any]) -> None:
         caption,
         count=False,
     )
+    if report["ignored_files"] or report["ignored_lines"]:
+        left_out = f"{report['ignored_files']} files and {report['ignored_lines']} lines of others"
+        console().print(f"[yellow]Ignore lists left out {left_out}.[/yellow]")
     for skipped in report["skipped"]:
         console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:

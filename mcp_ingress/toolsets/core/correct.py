@@ -36,8 +36,14 @@ _STANDS = {
 _OTHERWISE = "Journal entries and beliefs can be corrected; of this, `remember` what is right."
 
 
+_FIND = " UNION ALL ".join(
+    f"SELECT toolset, kind FROM {table} WHERE label = $label AND namespace = $namespace"
+    for table in ("documents", "captured.documents")
+)
+
+
 @dataclass(frozen=True)
-class Target:
+class CorrectionTarget:
     """What is corrected: a journal entry, or a belief."""
 
     id: str
@@ -71,27 +77,26 @@ def _checked_change(arguments: Mapping[str, Any]) -> str | None:
     return writes.checked_text(arguments, "text")
 
 
-def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -> Target:
+def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -> CorrectionTarget:
     """What an id names, as any tool shows it. Raises Refused where there is nothing, or nothing to correct."""
     identity = unquote(given.strip().removeprefix(f"{MEMORY_URI}/"))
     for prefix in ("", *ID_PREFIXES.values()):
         bare = identity.removeprefix(prefix)
-        rows = cursor.execute(
-            "SELECT toolset, kind FROM documents WHERE label = ? AND namespace = ?",
-            [document_label(namespace, bare), namespace],
-        ).fetchall()
+        rows = cursor.execute(_FIND, {"label": document_label(namespace, bare), "namespace": namespace}).fetchall()
         if rows:
             return _target(cursor, namespace, bare, *rows[0])
     message = f"Nothing is remembered under {given[:80]!r}; `recall` shows the ids."
     raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of `recall`"})
 
 
-def _target(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, toolset: str, kind: str) -> Target:
+def _target(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, toolset: str, kind: str
+) -> CorrectionTarget:
     if (toolset, kind) in (("talos", JOURNAL_ENTRY), ("valence", BELIEF)):
-        return Target(identity, kind == BELIEF and toolset == "valence")
-    record = read_records(cursor, namespace, [identity])[identity]
+        return CorrectionTarget(identity, kind == BELIEF and toolset == "valence")
+    record = read_records(cursor, namespace, {identity: kind})[identity]
     if record.id != identity:
-        return Target(record.id, is_belief=False)
+        return CorrectionTarget(record.id, is_belief=False)
     found_in = cursor.execute(
         "SELECT j.entry_id, j.content FROM entities e "
         "JOIN talos_journal j ON j.namespace = e.namespace AND j.event_id = e.source_event_id "
@@ -109,7 +114,7 @@ def _target(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, to
     )
 
 
-def _request(call: Call, target: Target, text: str | None, reason: str | None) -> tuple[Event, str]:
+def _request(call: Call, target: CorrectionTarget, text: str | None, reason: str | None) -> tuple[Event, str]:
     """The event that asks for it, and the id of what holds then."""
     if target.is_belief and text is not None:
         fields = {"old_belief_id": target.id, "new_content": text, "reason": reason or CORRECTED}

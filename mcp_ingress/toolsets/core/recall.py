@@ -2,62 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
-
-import duckdb
-import orjson
 
 from mcp_ingress import writes
 from mcp_ingress.arguments import moment
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.passage import best_passage
-from mcp_ingress.fitting.truncation import uri_of
 from mcp_ingress.tool import GAP_FIELDS, Tool
-from mcp_ingress.toolsets.core.records import KIND, LINE, Record, one_line, others, read_records
+from mcp_ingress.toolsets.core.page import DETAILS, Page
+from mcp_ingress.toolsets.core.records import KIND, TURN
 from processors.memory.live_search import search_live
 from processors.memory.registry import KINDS
 from processors.memory.rules.plain_kind import PLAIN_KINDS
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import SearchHit
-from storage.search.search import MAX_OTHERS
 from streams.errors import Refused
 
-TURN = "turn"
 TOOLSETS = sorted({toolset for toolset, _ in KINDS})
 MAX_TOKENS, LEAST_TOKENS, MOST_TOKENS = 1_500, 100, 5_500
-CHARACTERS = 4
-"""Of a token, as answers are measured."""
-FRAME = 160
-"""Characters around the rows: flags, totals, what is lacking."""
-ROW = {"index": 35, "text": 60}
-"""Tokens that a row takes at least."""
-MAX_PASSAGE, LEAST_PASSAGE = 1_200, LINE
-PASSAGES = 4
-"""A row's passage may take this part of what there is."""
-MAX_NAMED = 3
-"""This many other records are named in a row, of each sort."""
-_SIDES = {"keyword": "words", "vector": "meaning", "late": "meaning", "graph": "related", "date": "date"}
-_NAMES = frozenset({"Domain", "Human", "Persona", "Protocol", "Entity"})
 _DAY = len("2026-01-31")
 
 
 async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Wait for what the caller has written, search what still holds, and show as many hits as fit."""
     query, chosen = writes.checked_text(arguments, "query"), _filter(call.namespace, arguments)
-    most, detail = _checked_tokens(arguments["max_tokens"]), arguments["detail"]
+    page = Page(query, arguments["detail"], _checked_tokens(arguments["max_tokens"]))
     is_fresh = await call.fresh("extract", vectors=True)
-    found = await call.search(query, chosen, most // ROW[detail] + 1, search_live)
-    records = await call.read(lambda cursor: _records(cursor, call.namespace, found.hits))
-    room = CHARACTERS * most - FRAME
-    hits = [hit for hit in found.hits if not _is_name(hit)]
-    rows = {row["id"]: row for row in (_row(hit, records, query, detail, room) for hit in reversed(hits))}
-    shown = _within(list(rows.values())[::-1], room)
+    has_turns = chosen.tags is None  # which a kind asks for, and no turn has
+    found = await call.search(query, chosen, page.most_rows, search_live, with_turns=has_turns)
+    rows = await call.read(lambda cursor: page.rows(cursor, call.namespace, found.hits))
     notes: dict[str, Any] = {} if is_fresh else {"stale": True}
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
-    return {"success": True, "results": shown, "total": found.total - len(found.hits) + len(rows), **notes}
+    total = found.total - len(found.hits) + len(rows)
+    return {"success": True, "results": page.fitted(rows), "total": total, **notes}
 
 
 def _filter(namespace: str, arguments: Mapping[str, Any]) -> Filter:
@@ -73,7 +51,8 @@ def _filter(namespace: str, arguments: Mapping[str, Any]) -> Filter:
         toolsets=(toolset,) if toolset else (),
         session_ids=(session,) if session else (),
         domains=(about.strip(),) if about and about.strip() else (),
-        tags=TagFilter((kind,), (KIND,)) if kind else None,
+        kinds=("Turn",) if kind == TURN else (),
+        tags=TagFilter((kind,), (KIND,)) if kind and kind != TURN else None,
         created_from=None if since is None else moment("since", since),
         created_before=None if until is None else _end("until", until),
         valid_at=at,
@@ -101,58 +80,6 @@ def _checked_tokens(tokens: int) -> int:
     return min(tokens, MOST_TOKENS)
 
 
-def _records(cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> dict[str, Record]:
-    named = [name for hit in hits for name in (*hit.also, *hit.earlier, *hit.disputed_by)]
-    return read_records(cursor, namespace, [*(hit.record_id for hit in hits), *(identity for _, identity in named)])
-
-
-def _is_name(hit: SearchHit) -> bool:
-    """Whether it is a name alone, which says nothing of what it names."""
-    return hit.kind in _NAMES and ": " not in hit.text
-
-
-def _row(hit: SearchHit, records: Mapping[str, Record], query: str, detail: str, room: int) -> dict[str, Any]:
-    """A hit as its caller reads it: what it says first, then where it is from and how it stands to others."""
-    record = records[hit.record_id]
-    related = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "also": hit.also}
-    named = {name: others(some, records, record.id) for name, some in related.items()}
-    times = hit.times if len(hit.also) == MAX_OTHERS else 1 + len(named["also"])
-    return {
-        "id": record.id,
-        "kind": record.kind,
-        **_text(hit, record.id, query, detail, room),
-        "at": hit.created_at.date().isoformat(),
-        "score": round(hit.score, 2),
-        "why": "+".join(dict.fromkeys(_SIDES[side] for side in hit.sides if side in _SIDES)) or "related",
-        **({"about": hit.domain} if hit.domain else {}),
-        **({"session": hit.session_id} if hit.session_id and record.kind in (TURN, "exchange") else {}),
-        **{name: ids[:MAX_NAMED] for name, ids in named.items() if ids},
-        **({"times": times} if times > 1 else {}),
-    }
-
-
-def _text(hit: SearchHit, identity: str, query: str, detail: str, room: int) -> dict[str, Any]:
-    near = None if hit.passage is None else (hit.passage.start, hit.passage.end)
-    if detail == "index":
-        return {"text": one_line(hit.text, query, near)}
-    longest = max(LEAST_PASSAGE, min(MAX_PASSAGE, room // PASSAGES))
-    if len(hit.text) <= longest:
-        return {"text": hit.text}
-    start, end = best_passage(hit.text, longest, query, near)
-    return {"text": hit.text[start:end], "whole": uri_of("{id}", {"id": identity})}
-
-
-def _within(rows: Sequence[Mapping[str, Any]], room: int) -> list[Mapping[str, Any]]:
-    """The first rows that fit; one that is too large is passed over, unless there is no other."""
-    shown, left = [], room
-    for row in rows:
-        size = len(orjson.dumps(row).decode()) + 1
-        if size <= left:
-            shown.append(row)
-            left -= size
-    return shown or [{**rows[0], "text": one_line(rows[0]["text"])}] if rows else []
-
-
 _TEXT = {"type": "string"}
 _IDS = {"type": "array", "items": _TEXT}
 _MOMENT = {"type": "string"}
@@ -176,7 +103,7 @@ TOOL = Tool(
             "max_tokens": {"type": "integer", "default": MAX_TOKENS, "description": "How long the answer may be"},
             "detail": {
                 "type": "string",
-                "enum": list(ROW),
+                "enum": list(DETAILS),
                 "default": "index",
                 "description": "index: a line each; text: passages",
             },
@@ -204,10 +131,12 @@ TOOL = Tool(
                         "score": {"type": "number", "minimum": 0, "maximum": 1},
                         "why": {**_TEXT, "description": "How it was found: words, meaning, related, date"},
                         "about": _TEXT,
-                        "session": _TEXT,
-                        "whole": {**_TEXT, "description": "The resource that has the whole text"},
+                        "session": {**_TEXT, "description": "Where it was said"},
+                        "role": {**_TEXT, "description": "Who said it: user, assistant"},
+                        "truncated": {"type": "boolean", "description": "The text is longer; the resource has it"},
                         "earlier": {**_IDS, "description": "Memories that this one changes"},
-                        "disputed_by": {**_IDS, "description": "Later memories that change this one"},
+                        "disputed_by": {**_IDS, "description": "Memories that change this one or contradict it"},
+                        "superseded_by": {**_IDS, "description": "With `as_of`: what holds now in its place"},
                         "also": {**_IDS, "description": "Memories that state the same"},
                         "times": {"type": "integer", "minimum": 2},
                     },

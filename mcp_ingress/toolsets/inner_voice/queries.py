@@ -17,13 +17,14 @@ from mcp_ingress.toolsets.inner_voice.eligible import RowFilter, find_eligible
 from processors.inner_voice.rules.provenance import origin_of
 from processors.inner_voice.rules.selection import Candidate, ranked
 from processors.memory.kind import TableName
+from processors.memory.read.standing import disputing, read_disputes
 from processors.memory.registry import ROLES, place_of
 from storage.search.captured import CAPTURED, read_turns, reading
 from storage.search.index_set import IndexSet
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
-from storage.search.search import MAX_OTHERS
+from storage.search.search import CATCH_UP_S, MAX_OTHERS
 from storage.search.vectors.vector_model import VectorModel
 from streams.ids import document_label
 
@@ -55,6 +56,7 @@ def fetch_candidates(
     turns = indexes.searched_turns(row_filter.namespace)
     if turns is None or THOUGHTS not in tables:
         return found
+    turns.catch_up(CATCH_UP_S)
     with reading(cursor, CAPTURED):
         said = _fetch(cursor, turns, model, vector, (THOUGHTS,), row_filter, cap)[THOUGHTS]
     labels = {document_label(row_filter.namespace, one.record_id): one for one in said.candidates}
@@ -128,7 +130,8 @@ def _with_changes(
     changed = {}
     for (key, candidate), score in zip(found.items(), scores, strict=True):
         earlier, disputed_by = read_changes(cursor, records, namespace, key[1])
-        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputed_by)
+        disputing_it = disputing(earlier, disputed_by, candidate.tensions)
+        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputing_it)
     return changed
 
 
@@ -145,12 +148,14 @@ def _read(
     ).fetchall()
     places = {label: place for label, _, toolset, kind, *_ in rows if (place := place_of(toolset, kind)) is not None}
     roles = _roles(cursor, namespace, [row[1] for row in rows if row[0] in places and places[row[0]].origin is None])
+    tensions = read_disputes(cursor, namespace, [(row[2], row[3], row[1]) for row in rows])
     found: dict[tuple[TableName, int], Candidate] = {}
     for label, record_id, _, _, text, created_at in rows:
         if label in places:
             table, score = places[label].table, round(min(cosines[label], 1.0), 6)
             origin = origin_of(places[label], roles.get(record_id))
-            found[table, label] = Candidate(table, record_id, text, score, created_at, origin)
+            own = tensions.get(record_id, {})
+            found[table, label] = Candidate(table, record_id, text, score, created_at, origin, tensions=own)
     return found
 
 

@@ -48,7 +48,7 @@ async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
     query, limits = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)
-    is_fresh = await call.fresh("extract", "embed")
+    is_fresh = await call.fresh("extract", "embed", vectors=True)
     thoughts, knowledge = await _fetch(call, embedder, vector, limits, arguments)
     best = [
         max(candidate.score for candidate in source.candidates) for source in (thoughts, knowledge) if source.candidates
@@ -164,7 +164,7 @@ def _snippet(hit: Snippet) -> dict[str, Any]:
         "span_end": len(text),
         **found.said,
         **repeated(found.also, found.times),
-        **changed(found.earlier, found.disputed_by),
+        **changed(found.earlier, found.disputed_by, found.tensions),
         **_rest(text, found),
     }
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import CHANGED, changed
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_belief, find_line, list_tensions
+from processors.memory.read.standing import read_successors
 from processors.valence.rules.confidence import age_days, temporal_freshness
 from streams.clock import parse_time
 
@@ -23,17 +26,28 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if belief is None:
         raise answers.not_found("BELIEF_NOT_FOUND", "belief", belief_id)
     age = age_days(parse_time(belief["created_at"]), call.clock.now())
-    fields: dict[str, Any] = {
-        "belief": belief | {"temporal_freshness_now": temporal_freshness(belief["domain_path"], age)}
-    }
+    freshness = {"temporal_freshness_now": temporal_freshness(belief["domain_path"], age)}
+    fields: dict[str, Any] = {"belief": belief | freshness | await _superseded(call, belief)}
     if arguments["include_history"]:
         fields["history"] = await call.read(functools.partial(find_line, namespace=call.namespace, belief_id=belief_id))
     if arguments["include_tensions"]:
         conditions = TensionFilter(belief_id=belief_id, open_only=True)
         most = common.MAX_LIMIT
-        query = functools.partial(list_tensions, namespace=call.namespace, conditions=conditions, limit=most)
+        clusters = call.services.indexes.records.clusters
+        query = functools.partial(
+            list_tensions, namespace=call.namespace, conditions=conditions, limit=most, clusters=clusters
+        )
         fields["tensions"], _ = await call.read(query)
     return common.read_answer(fields, is_fresh)
+
+
+async def _superseded(call: Call, belief: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds now in the place of a belief that was superseded, at the end of its line."""
+    if belief["superseded_by_id"] is None:
+        return {}
+    documents, namespace = call.services.indexes.records.documents, call.namespace
+    successors = await call.read(lambda cursor: read_successors(cursor, documents, namespace, [belief["id"]]))
+    return changed((), (), superseded_by=successors.get(belief["id"]))
 
 
 _STEP = {
@@ -49,6 +63,9 @@ _STEP = {
         "is_current": {"type": "boolean"},
     },
 }
+
+_PROPERTIES = {**answers.BELIEF_SCHEMA["properties"], "superseded_by": CHANGED["superseded_by"]}
+_BELIEF = {**answers.BELIEF_SCHEMA, "properties": _PROPERTIES}
 
 TOOL = Tool(
     name="belief_get",
@@ -74,7 +91,7 @@ TOOL = Tool(
     },
     output_schema=writes.output_schema(
         {
-            "belief": answers.BELIEF_SCHEMA,
+            "belief": _BELIEF,
             "history": {"type": "array", "items": _STEP, "description": "The whole line, oldest first."},
             "tensions": answers.TENSIONS,
         }

@@ -54,7 +54,7 @@ async def _canonical(call: Call, entity_id: str) -> str:
 def _shown(match: BeliefHit) -> dict[str, Any]:
     parts = {name: round(part, 6) for name, part in match.parts.items()}
     repeats = repeated([(BELIEF, identity) for identity in match.also], match.times)
-    changes = changed(match.earlier, match.disputed_by)
+    changes = changed(match.earlier, match.disputed_by, match.tensions, match.superseded_by)
     return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts, **repeats, **changes}
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
+from processors.memory.read.standing import disputing, read_successors
+from processors.valence.read.belief_consistency import open_tensions
 from processors.valence.read.tension_candidates import linked_to
 from processors.valence.rules.confidence import age_days, recency
 from processors.valence.rules.wording import without_grammar
@@ -18,6 +20,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, pool_of
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.clusters import Clusters
+from storage.search.records.label_map import ABSENT
 from storage.search.records.matches import Matches
 from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
@@ -55,7 +58,11 @@ class BeliefHit:
     earlier: Sequence[tuple[str, str]] = ()
     """(kind, id) of memories of which it changes what they say."""
     disputed_by: Sequence[tuple[str, str]] = ()
-    """(kind, id) of memories that change what it says."""
+    """(kind, id) of memories that change what it says, or are in an open tension with it."""
+    tensions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(kind, id) of beliefs that it is in an open tension with -> the tension's id."""
+    superseded_by: tuple[str, str] | None = None
+    """(kind, id) of what holds now in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +134,23 @@ def search_beliefs(
         records.follow_relations(cursor)
         stated = _stated(records.clusters, beliefs, list(semantic))
         ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now, records)
-        return ranked, int(matches.sum()) - len(stated) + len(set(stated.values()))
+        return ranked, _count_facts(records.clusters, beliefs, matches)
 
 
 def _stated(clusters: Clusters, beliefs: Beliefs, labels: Sequence[int]) -> dict[int, int]:
     """label -> the cluster of a belief. One that is not active is a cluster of its own."""
     some = np.array(labels, np.int64)
     is_active = beliefs.is_active[beliefs.members.find(some)]
-    return dict(zip(labels, np.where(is_active, clusters.find(some), -some).tolist(), strict=True))
+    found = clusters.find(some)
+    return dict(zip(labels, np.where(is_active & (found != ABSENT), found, -some).tolist(), strict=True))
+
+
+def _count_facts(clusters: Clusters, beliefs: Beliefs, matches: np.ndarray) -> int:
+    """How many clusters the (n,) beliefs that match are of, as `_stated` counts them."""
+    labels = beliefs.labels[matches]
+    found = clusters.find(labels)
+    is_one = beliefs.is_active[matches] & (found != ABSENT)
+    return len(np.unique(found[is_one])) + int((~is_one).sum())
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:
@@ -187,7 +203,7 @@ def _ranked(
     }
     shown.sort(key=lambda match: rows[match[2]]["id"])
     shown.sort(key=lambda match: match[:2], reverse=True)
-    return [
+    hits = [
         BeliefHit(
             rows[label],
             score,
@@ -198,6 +214,23 @@ def _ranked(
         )
         for score, _, label, parts in shown[:limit]
     ]
+    return _with_standing(cursor, records, namespace, hits)
+
+
+def _with_standing(
+    cursor: duckdb.DuckDBPyConnection, records: Records, namespace: str, hits: Sequence[BeliefHit]
+) -> list[BeliefHit]:
+    """The hits, each with its open tensions and, where it was superseded, with what holds now."""
+    ended = [hit.belief["id"] for hit in hits if hit.belief["superseded_by_id"] is not None]
+    successors = read_successors(cursor, records.documents, namespace, ended) if ended else {}
+    tensions = open_tensions(cursor, namespace, [hit.belief["id"] for hit in hits])
+    found = []
+    for hit in hits:
+        own = tensions.get(hit.belief["id"], {})
+        disputed_by = disputing(hit.earlier, hit.disputed_by, own)
+        superseded_by = successors.get(hit.belief["id"])
+        found.append(replace(hit, disputed_by=disputed_by, tensions=own, superseded_by=superseded_by))
+    return found
 
 
 def _newest_first(rank: list[Match], records: Records) -> list[Match]:

@@ -10,49 +10,59 @@ from typing import Any
 
 import duckdb
 
+from processors.injection.read.known import read_known
 from processors.injection.rules.notes import Note, Section
 from processors.memory.registry import PRIVATE
 
 GOALS, DECISIONS, CONTRADICTIONS, PROMPTS = 3, 8, 3, 3
-COMPACTED = "compact"
-"""What `SessionStart` says of a session whose context was summarised: it gets its own notes back, too."""
+RESUMED, COMPACTED = "resume", "compact"
+"""What `SessionStart` says of a session that knows what it was given, and of one whose context was summarised."""
 
 _LAST_SESSION = """
 SELECT session_id, goal, summary, project, started_at, ended_at FROM sessions
 WHERE namespace = $namespace AND parent_session_id IS NULL AND session_id <> $session
-  AND (goal IS NOT NULL OR summary IS NOT NULL)
+  AND (goal IS NOT NULL OR summary IS NOT NULL AND source IN ('talos', 'valence'))
 ORDER BY project IS NOT DISTINCT FROM $project DESC, coalesce(ended_at, started_at) DESC, session_id LIMIT 1"""
+"""A transcript in which nobody asked anything has a summary at most: the title of another session."""
 
 _LAST_WORDS = """
-SELECT text, occurred_at FROM session_events
-WHERE namespace = $namespace AND session_id = $session AND role = 'assistant' AND trim(text) <> ''
-ORDER BY occurred_at DESC, event_id DESC LIMIT 1"""
+SELECT text, created_at FROM turns WHERE namespace = $namespace AND session_id = $session AND role = 'assistant'
+ORDER BY created_at DESC, record_id DESC LIMIT 1"""
+
+_PRIVATE = f"(SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace)"
 
 _GOALS = f"""
-SELECT goal_id, description, created_at FROM goals
-WHERE namespace = $namespace AND status = 'active' ORDER BY created_at DESC, goal_id LIMIT {GOALS}"""
+SELECT goal_id, description, created_at FROM goals WHERE namespace = $namespace AND status = 'active'
+UNION ALL
+SELECT memory_id, text, created_at FROM memories
+WHERE namespace = $namespace AND is_live AND memory_id NOT IN {_PRIVATE}
+  AND memory_id IN (SELECT record_id FROM document_tags WHERE namespace = $namespace AND tag = 'goal')
+ORDER BY 3 DESC, 1 LIMIT {GOALS}"""
+"""What sessions were opened for, and what was remembered as a goal."""
+
+_CHANGES = """
+SELECT n.memory_id, o.memory_id AS older_id, n.text, o.text AS older_text, c.found_at FROM memory_changes c
+JOIN memories n ON n.namespace = c.namespace AND n.memory_id = c.newer_id AND n.is_live
+JOIN memories o ON o.namespace = c.namespace AND o.memory_id = c.older_id AND o.is_live
+WHERE c.namespace = $namespace"""
 
 _DECISIONS = f"""
 SELECT memory_id, text, created_at FROM memories
 WHERE namespace = $namespace AND kind = 'decision' AND is_live
-  AND memory_id NOT IN (SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace)
+  AND memory_id NOT IN {_PRIVATE} AND text NOT IN (SELECT older_text FROM ({_CHANGES}))
 ORDER BY created_at DESC, memory_id LIMIT {DECISIONS}"""
+"""One that a later memory changes stands among the contradictions, with that one."""
 
 _TENSIONS = f"""
 SELECT belief_b_id, belief_b_content || ' — against: ' || belief_a_content, detected_at FROM tensions
 WHERE namespace = $namespace AND status IN ('detected', 'investigating')
-  AND list_has_any([belief_a_id, belief_b_id],
-                   (SELECT coalesce(list(record_id), []) FROM ({PRIVATE}) WHERE namespace = $namespace)) IS FALSE
+  AND belief_a_id NOT IN {_PRIVATE} AND belief_b_id NOT IN {_PRIVATE}
 ORDER BY severity = 'critical' DESC, severity = 'high' DESC, detected_at DESC, tension_id LIMIT {CONTRADICTIONS}"""
 
-_CHANGES = f"""
-SELECT n.memory_id, n.text || ' — against: ' || o.text, c.found_at FROM memory_changes c
-JOIN memories n ON n.namespace = c.namespace AND n.memory_id = c.newer_id AND n.is_live
-JOIN memories o ON o.namespace = c.namespace AND o.memory_id = c.older_id AND o.is_live
-WHERE c.namespace = $namespace
-  AND list_has_any([c.newer_id, c.older_id],
-                   (SELECT coalesce(list(record_id), []) FROM ({PRIVATE}) WHERE namespace = $namespace)) IS FALSE
-ORDER BY c.found_at DESC, n.memory_id LIMIT {CONTRADICTIONS}"""
+_CHANGED = f"""
+SELECT min(memory_id), text || ' — against: ' || older_text, max(found_at) FROM ({_CHANGES})
+WHERE memory_id NOT IN {_PRIVATE} AND older_id NOT IN {_PRIVATE}
+GROUP BY text, older_text ORDER BY 3 DESC, 1 LIMIT {CONTRADICTIONS}"""
 
 _OWN_GOAL = "SELECT goal, started_at FROM sessions WHERE namespace = $namespace AND session_id = $session"
 
@@ -73,22 +83,42 @@ def read_brief(
         given = {name: value for name, value in (known | more).items() if f"${name}" in sql}
         return cursor.execute(sql, given).fetchall()
 
-    own = _own_session(rows(_OWN_GOAL), rows(_PROMPTS), session_id) if source == COMPACTED else []
+    own = _own_session(rows(_OWN_GOAL), rows(_PROMPTS)) if source == COMPACTED else []
     contradictions = [Note(*row) for row in rows(_TENSIONS)]
-    contradictions += [Note(*row) for row in rows(_CHANGES)]
+    contradictions += [Note(*row) for row in rows(_CHANGED)]
     last = [note for row in rows(_LAST_SESSION) for note in _session(row, project, rows(_LAST_WORDS, session=row[0]))]
-    return [
+    sections = [
         Section("This session, before it was compacted", own),
         Section("Newest decisions", [Note(*row) for row in rows(_DECISIONS)]),
         Section("Last session", last),
         Section("Open goals", [Note(*row) for row in rows(_GOALS)]),
         Section("Open contradictions, the newer first", contradictions[:CONTRADICTIONS]),
     ]
+    return _unknown(cursor, namespace, session_id, sections) if source == RESUMED else sections
 
 
-def _own_session(goal: list[tuple[Any, ...]], prompts: list[tuple[Any, ...]], session_id: str) -> list[Note]:
-    notes = [Note(session_id, text, started_at, "goal") for text, started_at in goal if text]
-    return notes + [Note(session_id, text, time, "asked") for text, time in reversed(prompts)]
+def _unknown(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, sections: list[Section]
+) -> list[Section]:
+    """The sections without what the session has said or was given before."""
+    ids = [note.record_id for section in sections for note in section.notes if note.record_id]
+    known = read_known(cursor, namespace, session_id, ids)
+    return [
+        Section(section.heading, [note for note in section.notes if note.record_id not in known])
+        for section in sections
+    ]
+
+
+def _own_session(goals: list[tuple[Any, ...]], prompts: list[tuple[Any, ...]]) -> list[Note]:
+    """What the session was for, and what it was asked last; a prompt that is its goal is not said twice."""
+    goal = next((goal for goal, _ in goals if goal), None)
+    notes = [Note(None, goal, started_at, "goal") for goal, started_at in goals if goal]
+    asked = [(text, time) for text, time in reversed(prompts) if goal is None or not _one_line(text).startswith(goal)]
+    return notes + [Note(None, text, time, "asked") for text, time in asked]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _session(row: tuple[Any, ...], project: str | None, words: list[tuple[str, datetime]]) -> list[Note]:

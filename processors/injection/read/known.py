@@ -1,4 +1,4 @@
-"""Reads which records a session is not given: what it said, what it was given before, what is private."""
+"""Reads which records a session is not given: what it said or was given, what is private."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ SELECT record_id FROM documents
 WHERE namespace = $namespace AND record_id IN (SELECT unnest($records::VARCHAR[]))
   AND (session_id = $session OR starts_with(session_id, $session || '/'))
 UNION
+SELECT record_id FROM turns
+WHERE namespace = $namespace AND record_id IN (SELECT unnest($records::VARCHAR[]))
+  AND (session_id = $session OR starts_with(session_id, $session || '/'))
+UNION
 SELECT m.memory_id FROM memories m
 JOIN outcomes o ON o.namespace = m.namespace AND o.event_id = m.source_event_id
 JOIN tool_calls t ON t.namespace = o.namespace AND t.tool_call_id = o.request_id
 WHERE m.namespace = $namespace AND m.memory_id IN (SELECT unnest($records::VARCHAR[]))
   AND (t.session_id = $session OR starts_with(t.session_id, $session || '/'))"""
-"""Of the records those that the session wrote: by its own id, or by a tool call of its own or of its sub-agents."""
+"""Of the records those that the session wrote: by its own id, as a turn, or by a tool call; also its sub-agents'."""
 
 _GIVEN = """
 SELECT unnest(record_ids) FROM injections

@@ -6,7 +6,7 @@ late     the share of the prompt's tokens that a fact meets, weighed by their ra
 rare     as how much the words count that the fact shares with the prompt, in words that no record has: its BM25 over
          the rarity of such a word. So the same floor holds in a small store, where few words are known to be rare
 
-A fact is given where its fit reaches FLOOR and leads by LEAD what the session has already: whoever goes on with what is
+A fact is given where `rare` is MIN_RARE or more, and its fit reaches FLOOR and leads by LEAD what the session has: whoever goes on with what is
 under way has it in sight. Without token vectors (an untrained model, none, or vectors that are still being made)
 UNREAD stands for `late`, and words alone tell. docs/search.md says how the numbers were chosen, and what they reach.
 """
@@ -25,17 +25,23 @@ FLOOR = 0.6
 LEAD = 0.1
 RARE_SHARE = 0.08
 UNREAD = 0.4
+MIN_RARE = 1.0
+"""In a language that the model was not trained on, the tokens of any two texts are near each other: words must agree."""
 MIN_TERMS = 4
 """A prompt of fewer distinct terms ("yes", "continue", "commit this") says what to do next, and asks for no fact."""
 MAX_FACTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A hit of the search for the prompt. `late` and `bm25` are its raw scores, None where that side has none."""
+class CandidateFact:
+    """A hit of the search for the prompt. `late` and `bm25` are its raw scores, None where that side has none.
+
+    `documents`: among how many records it was found, by which BM25 counts.
+    """
 
     record_id: str
     text: str
+    documents: int
     late: float | None = None
     bm25: float | None = None
 
@@ -48,24 +54,29 @@ class Fact:
     confidence: float
 
 
-def facts_above_floor(
-    prompt: str, candidates: Sequence[Candidate], known: Sequence[Candidate], documents: int
-) -> list[Fact]:
+def facts_above_floor(prompt: str, candidates: Sequence[CandidateFact], known: Sequence[CandidateFact]) -> list[Fact]:
     """At most MAX_FACTS of the candidates, the best first; of equal ones the one that was found first.
 
     `known`: hits of the same search that the session has already, because it said them or was given them.
-    `documents`: how many records were searched.
     """
     if len(query_terms(matter_of(prompt))) < MIN_TERMS:
         return []
     asked = canonical(prompt)  # the prompt itself, or the same one in another session, tells nothing
-    in_sight = max((fit(one, documents) for one in known if canonical(one.text) != asked), default=0.0)
-    fits = [(fit(one, documents), one) for one in candidates if canonical(one.text) != asked]
-    best = sorted((pair for pair in fits if pair[0] >= max(FLOOR, in_sight + LEAD)), key=lambda pair: -pair[0])
+    in_sight, fits = (
+        [(fit(one), one) for one in hits if canonical(one.text) != asked and rare(one) >= MIN_RARE]
+        for hits in (known, candidates)
+    )
+    floor = max([FLOOR, *(found + LEAD for found, _ in in_sight)])
+    best = sorted((pair for pair in fits if pair[0] >= floor), key=lambda pair: -pair[0])
     return [Fact(one.record_id, min(1.0, found)) for found, one in best[:MAX_FACTS]]
 
 
-def fit(candidate: Candidate, documents: int) -> float:
+def fit(candidate: CandidateFact) -> float:
     """How surely a record is about what the prompt is about: 0 and more, seldom above 1."""
     late = UNREAD if candidate.late is None else candidate.late
-    return late + RARE_SHARE * (candidate.bm25 or 0.0) / rarity(max(documents, 1), 0)
+    return late + RARE_SHARE * rare(candidate)
+
+
+def rare(candidate: CandidateFact) -> float:
+    """As how many words that no record has the words count that the record shares with the prompt."""
+    return (candidate.bm25 or 0.0) / rarity(max(candidate.documents, 1), 0)

@@ -24,9 +24,12 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One line: what a record says, of which moment, and what it is (`decision`). `score`: its confidence, if any."""
+    """One line: what a record says, of which moment, and what it is (`decision`). `score`: its confidence, if any.
 
-    record_id: str
+    `record_id` None: what the session knows of itself, which is no record to ask for.
+    """
+
+    record_id: str | None
     text: str
     time: datetime | None = None
     kind: str | None = None
@@ -85,7 +88,8 @@ def _line(note: Note) -> str:
     if len(said) > MAX_NOTE:
         said = said[: MAX_NOTE - 1].rstrip() + "…"
     about = " ".join(part for part in (note.time and f"{note.time:%Y-%m-%d}", note.kind and plain(note.kind)) if part)
-    return f"- {about + ': ' if about else ''}{said} [{plain(note.record_id)}]\n"
+    identity = f" [{plain(note.record_id)}]" if note.record_id else ""
+    return f"- {about + ': ' if about else ''}{said}{identity}\n"
 
 
 def plain(text: str) -> str:

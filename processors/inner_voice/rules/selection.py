@@ -20,7 +20,8 @@ class Candidate:
 
     `cluster`: which records state the same, by number; None where that is not known. `also`: (kind, id) of the others;
     `times`: how often it was stated. `earlier`: (kind, id) of records of which it changes what they say; `disputed_by`:
-    of those that change what it says. `said`: of a turn of a captured session who said it, and where.
+    of those that change what it says, or are in an open tension with it, whose ids `tensions` has. `said`: of a turn of
+    a captured session who said it, and where.
     """
 
     table: TableName
@@ -34,6 +35,7 @@ class Candidate:
     times: int = 1
     earlier: Sequence[tuple[str, str]] = ()
     disputed_by: Sequence[tuple[str, str]] = ()
+    tensions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     said: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -24,6 +24,8 @@ from storage.search.vectors.space import Space
 from streams.events import Event
 from streams.positions import Partition
 
+CHANGES_STAGE = "changes"
+"""The stage that says on the log which memory changes which."""
 LEAST_COSINE = 0.4
 """Statements about the same thing that say it in other words are not nearer than this."""
 NEAREST, MOST = 40, 10

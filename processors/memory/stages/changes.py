@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 
 from processors.frame.stage import Stage, StageParts
-from processors.memory.read.earlier import Memory, changed_by, nearest_memories, texts_to_compare
+from processors.memory.read.earlier import CHANGES_STAGE, Memory, changed_by, nearest_memories, texts_to_compare
 from processors.memory.registry import TEXTS
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
@@ -32,7 +32,7 @@ BATCH_MEMORIES = 16
 class MemoryChanges(Stage):
     """A memory -> the earlier ones of which it changes what they say."""
 
-    name = "changes"
+    name = CHANGES_STAGE
     source = MEMORY
     waits_for = frozenset({VECTOR_STAGE})
     needs_store = True

@@ -1,7 +1,9 @@
 """Reads Claude Code's session log: one JSON object a line, as it lies under its projects folder.
 
 Identity: a line's `uuid`; a line without one is named by its session and content, so that the same line in two files
-is one event. A sub-agent's lines (`isSidechain`) are a session of their own, `<sessionId>/<agentId>`.
+is one event. A sub-agent's lines (`isSidechain`) are a session of their own, `<sessionId>/<agentId>`, and so are
+those of its parent's transcript that show its messages (`agent_progress`). Tool calls, model calls and turns have ids
+of their own, so that they count once where the sub-agent's transcript is imported too.
 A line that names no session (`summary`, `file-history-snapshot`) belongs to the session of the line it refers to; it
 waits for that line when it comes first, and belongs to the session of the file's name when there is none.
 """
@@ -69,6 +71,8 @@ class Mapper:
         event = self._event(entry, raw, session_id, parent, uuid, time)
         if uuid is None:
             return [event]
+        if parent is not None and _shown_agent(entry) is not None:
+            session_id = parent  # the line is of its transcript, whatever it shows
         self._remember(uuid, session_id, time)
         released = self._waiting.pop(uuid, ()) if self._waiting else ()
         self._waiting_count -= len(released)
@@ -85,9 +89,12 @@ class Mapper:
 
     def _session_of(self, entry: dict[str, Any], session_id: str, uuid: str | None) -> tuple[str, str | None]:
         """The session and, for a sub-agent's, its parent; early versions name no agent: its first line does."""
+        own = identifier(entry.get("agentId")) if entry.get("isSidechain") is True else None
+        if (shown := _shown_agent(entry)) is not None:
+            return f"{session_id}/{shown}", f"{session_id}/{own}" if own else session_id
         if entry.get("isSidechain") is not True:
             return session_id, None
-        agent = identifier(entry.get("agentId"))
+        agent = own
         if agent is not None:
             return f"{session_id}/{agent}", session_id
         before = entry.get("parentUuid")
@@ -127,18 +134,22 @@ class Mapper:
     def _event(
         self, entry: dict[str, Any], raw: bytes, session_id: str, parent: str | None, uuid: str | None, time: datetime
     ) -> Event:
+        line, kind = entry, entry["type"]
+        if _shown_agent(entry) is not None:
+            entry = entry["data"]["message"]
+            time = moment(entry.get("timestamp")) or time
         message = entry.get("message")
         body: dict[str, Any] = message if isinstance(message, dict) else {}
         content = body.get("content") if body else message
         texts, tool_calls, tool_results = _read_content(content, entry, time)
-        kind = entry["type"]
+        speaker = entry.get("type")
         model = body.get("model")
         model = model if model != _SYNTHETIC else None
-        session = session_fields(AGENT, project=entry.get("cwd"), model=model, parent=parent)
+        session = session_fields(AGENT, project=line.get("cwd"), model=model, parent=parent)
         text = joined(texts) or _own_text(entry)
         role = body.get("role")
         model_calls: list[dict[str, Any]] = []
-        if kind == "user":
+        if speaker == "user":
             self._asked[session_id] = time
             if tool_results and isinstance(content, list) and len(tool_results) == len(content):
                 role = "tool"
@@ -146,11 +157,11 @@ class Mapper:
                 found = next((line for line in map(goal, _asked_texts(content)) if line), None)
                 if found:
                     session["goal"] = found
-        elif kind == "assistant" and isinstance(body.get("usage"), dict) and body.get("model") != _SYNTHETIC:
+        elif speaker == "assistant" and isinstance(body.get("usage"), dict) and body.get("model") != _SYNTHETIC:
             message_id = identifier(body.get("id")) or identifier(entry.get("requestId")) or uuid
             if message_id:
                 model_calls.append(self._model_call(message_id, entry, body, session_id, time))
-        elif kind == "summary" and text:
+        elif speaker == "summary" and text:
             session["summary"] = text
         return session_event(
             SOURCE,
@@ -159,10 +170,10 @@ class Mapper:
             time,
             session_id,
             kind,
-            parent_event_id=identifier(entry.get("parentUuid")) or identifier(entry.get("logicalParentUuid")),
+            parent_event_id=identifier(line.get("parentUuid")) or identifier(line.get("logicalParentUuid")),
             role=role if isinstance(role, str) else None,
             text=text,
-            payload=entry,
+            payload=line,
             session=session,
             tool_calls=tool_calls,
             tool_results=tool_results,
@@ -183,6 +194,14 @@ class Mapper:
             cost_usd=entry.get("costUSD"),
             latency_ms=milliseconds(self._asked.get(session_id), time),
         )
+
+
+def _shown_agent(entry: dict[str, Any]) -> str | None:
+    """The sub-agent of which a line of its parent's transcript shows a message."""
+    shown = entry.get("data") if entry.get("type") == "progress" else None
+    if not isinstance(shown, dict) or shown.get("type") != "agent_progress":
+        return None
+    return identifier(shown.get("agentId")) if isinstance(shown.get("message"), dict) else None
 
 
 def _read_content(

@@ -5,10 +5,11 @@ The view `beliefs` says the same of all beliefs, at fifty times the cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from processors.valence.read.belief_rows import read_beliefs
+from processors.valence.rules.beliefs import KIND as BELIEF
 from processors.valence.rules.confidence import Confidence, under_tension
 from processors.valence.rules.tensions import CONSISTENT
 from storage.statements import execute, marks
@@ -31,26 +32,44 @@ class Consistency(NamedTuple):
 
 def read_consistency(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Consistency]:
     """Those of these beliefs that were ever in a tension, by id."""
-    if not ids:
-        return {}
-    findings = _findings(cursor, namespace, ids)
-    if not findings:
-        return {}
-    known = {belief_id for row in findings for belief_id in row[1:3]}
-    closed = dict(read_beliefs(cursor, "belief_id, closed_at IS NOT NULL", namespace, known))
-    resolved = _resolved(cursor, namespace, [row[0] for row in findings])
     found: dict[str, Consistency] = {}
     wanted = set(ids)
-    for tension, a, b, severity, consistency_a, consistency_b in findings:
-        if a not in closed or b not in closed:
-            continue  # a finding about a belief that is not there
-        is_open = not (tension in resolved or closed[a] or closed[b])
+    for (_, a, b, severity, consistency_a, consistency_b), is_open in _judged(cursor, namespace, ids):
         for belief_id, consistency in ((a, consistency_a), (b, consistency_b)):
             if belief_id in wanted:
                 found[belief_id] = _worse(found.get(belief_id), is_open, severity, consistency)
     return {
         belief_id: Consistency(CONSISTENT if left > 1 else left, grave) for belief_id, (left, grave) in found.items()
     }
+
+
+def open_tensions(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]
+) -> dict[str, dict[tuple[str, str], str]]:
+    """By belief the others that it is in an open tension with, as (kind, id) -> the tension's id."""
+    found: dict[str, dict[tuple[str, str], str]] = {}
+    for (tension, a, b, *_), is_open in _judged(cursor, namespace, list(ids)):
+        for belief_id, other in ((a, b), (b, a)):
+            if is_open and belief_id in ids:
+                found.setdefault(belief_id, {})[BELIEF, other] = tension
+    return found
+
+
+def _judged(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]
+) -> list[tuple[tuple[Any, ...], bool]]:
+    """The findings about these beliefs, where both are there, and whether each is open."""
+    findings = _findings(cursor, namespace, ids) if ids else []
+    if not findings:
+        return []
+    known = {belief_id for row in findings for belief_id in row[1:3]}
+    closed = dict(read_beliefs(cursor, "belief_id, closed_at IS NOT NULL", namespace, known))
+    resolved = _resolved(cursor, namespace, [row[0] for row in findings])
+    return [
+        (row, not (row[0] in resolved or closed[row[1]] or closed[row[2]]))
+        for row in findings
+        if row[1] in closed and row[2] in closed
+    ]
 
 
 def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:

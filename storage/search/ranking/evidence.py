@@ -21,7 +21,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     query, space, labels = context.query, context.space, candidates.labels
     evidence = Evidence(
         len(labels),
-        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.matter) or 1.0),
+        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.matter, query.filter.namespace) or 1.0),
         neighbours=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,

@@ -8,10 +8,12 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 
-from storage.search.ranking.context import Scored
+from storage.search.ranking.context import Scored, SearchContext
 from storage.search.records.filter import Filter
 from storage.search.records.records import Records
 
+MAX_FOLLOWED = 50
+"""What changes one of this many best rows is found with them."""
 MAX_CHANGES = 10
 """This many records that a record changes, or that change it, are named."""
 
@@ -50,11 +52,15 @@ def read_changes(
     return earlier, records.documents.names(cursor, disputing[::-1][:MAX_CHANGES])
 
 
-def newest_first(scored: Scored, records: Records) -> Scored:
+def newest_first(scored: Scored, context: SearchContext) -> Scored:
     """The candidates, where one that changes another has at least the other's score.
 
-    Of equal scores the newer record stands first (`ordered`). What a record gains is its part `change`.
+    Of equal scores the newer record stands first (`ordered`). What a record gains is its part `change`. What changes
+    one of the best is a candidate too, also where nothing of the query is in it: a question that names what held before
+    is answered by what holds now.
     """
+    records = context.records
+    scored = _with_newer(scored, context)
     pairs = records.change_pairs(scored.labels)
     if not pairs:
         return scored
@@ -63,3 +69,24 @@ def newest_first(scored: Scored, records: Records) -> Scored:
     if not gained.any():
         return scored
     return replace(scored, scores=scores, parts={**scored.parts, "change": np.where(gained > 0, gained, np.nan)})
+
+
+def _with_newer(scored: Scored, context: SearchContext) -> Scored:
+    """The candidates, and what changes one of the best and is allowed, with no score of its own."""
+    most = min(context.query.limit, MAX_FOLLOWED)
+    best = scored.labels[np.argsort(-scored.scores, kind="stable")[:most]]
+    seen = set(scored.labels.tolist())
+    while newer := context.records.newer_than(best):  # a chain of changes is followed to its end
+        allowed = context.representatives(context.allowed.of(np.array(newer, np.int64))).tolist()
+        best = np.array([label for label in dict.fromkeys(allowed) if label not in seen], np.int64)
+        seen.update(best.tolist())
+    if len(seen) == len(scored.labels):
+        return scored
+    labels = np.array(sorted(seen), np.int64)
+    places = np.searchsorted(labels, scored.labels)
+    scores = np.zeros(len(labels))
+    scores[places] = scored.scores
+    parts = {side: np.full(len(labels), np.nan) for side in scored.parts}
+    for side, values in scored.parts.items():
+        parts[side][places] = values
+    return replace(scored, labels=labels, scores=scores, parts=parts)

@@ -18,7 +18,8 @@ trust    how many times its share the vector counts: 1 where the words are there
          the matter that they share: what it is near to above that says little. At 0.1 the texts are of many matters,
          and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
-asking   the share of a record that asks instead of telling (`asking`)
+asking   the share of a record that asks instead of telling (`asking`); of what a user said half of it, where the
+         question asks for that: a request tells what it is about
 speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
 imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
          as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
@@ -47,7 +48,7 @@ CROWDED, APART = 0.2, 0.1
 TRUST_CROWDED, TRUST_APART = (1.0, 2.0), (2.0, 5.0)
 """The factors of the vector's share where the query's words are in a record, and where they are in none."""
 MOST_DEVIATIONS = 6.0
-ASKING_SHARE = 0.15
+ASKING_SHARE, ASKING_OF_USER = 0.15, 0.5
 SPEAKER_SHARE = 0.5
 PASSAGES_SHARE = 0.05
 """What each e-fold of passages takes off a long text's late interaction."""
@@ -190,9 +191,8 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
         "vector": vector_share * (short * deviations(evidence)) / WHOLE,
         "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
     }
-    parts["asking"] = np.where(
-        is_embedded & (evidence.asking > 0), -ASKING_SHARE * evidence.asking * totals(parts), np.nan
-    )
+    asking = ASKING_SHARE * evidence.asking * np.where(evidence.is_by_user, ASKING_OF_USER, 1.0)
+    parts["asking"] = np.where(is_embedded & (asking > 0), -asking * totals(parts), np.nan)
     word_scores = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + _or_zero(parts["date"])
     imputed = imputed_scores(word_scores, totals(parts), is_embedded)
     parts["imputed"] = np.where(is_embedded, np.nan, imputed - word_scores)

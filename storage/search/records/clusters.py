@@ -67,17 +67,17 @@ def cluster_of(namespace: str, text: str) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def excerpts_of(entries: Sequence[DocumentEntry]) -> tuple[DocumentEntry, list[DocumentEntry]]:
-    """The longest of the records of one event, and its excerpts: what stands in it word for word.
+def excerpts_of(entries: Sequence[DocumentEntry]) -> tuple[DocumentEntry, set[int]]:
+    """The longest of the records of one event, and the labels of its excerpts.
 
-    A single word is a name, not an excerpt.
+    They stand in it word for word; a single word is a name, not an excerpt.
     """
     longest = max(entries, key=lambda entry: len(entry.text))
     if len(entries) == 1 or longest.event_id is None:
-        return longest, []
+        return longest, set()
     whole = canonical(longest.text)
-    parts = [(entry, canonical(entry.text)) for entry in entries]
-    return longest, [entry for entry, part in parts if " " in part and part in whole and part != whole]
+    parts = [(entry.label, canonical(entry.text)) for entry in entries]
+    return longest, {label for label, part in parts if " " in part and part in whole and part != whole}
 
 
 class Clusters:
@@ -140,7 +140,7 @@ class Clusters:
         longest, excerpts = excerpts_of(entries)
         for entry in entries:
             if (cluster := cluster_of(entry.namespace, entry.text)) != ABSENT:
-                whole = cluster_of(entry.namespace, longest.text) if entry in excerpts else ABSENT
+                whole = cluster_of(entry.namespace, longest.text) if entry.label in excerpts else ABSENT
                 self._add(entry, cluster, whole)
 
     def _add(self, entry: DocumentEntry, cluster: int, whole: int) -> None:

@@ -27,7 +27,7 @@ class SearchHit:
     `parts`: side -> what it adds to the score; their sum is the score. `passage`: of a long text the best one.
     `also`: (kind, id) of other records that state the same, newest first; `times`: how often it was stated.
     `earlier`: (kind, id) of records of which it changes what they say; `disputed_by`: of those that change what it
-    says.
+    says, or are in an open tension with it, whose ids `tensions` has. `superseded_by`: what holds in its place now.
     """
 
     label: int
@@ -47,6 +47,8 @@ class SearchHit:
     times: int = 1
     earlier: Sequence[tuple[str, str]] = ()
     disputed_by: Sequence[tuple[str, str]] = ()
+    tensions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    superseded_by: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,14 @@ class Records:
         }
         return list(pairs)
 
+    def newer_than(self, labels: np.ndarray) -> list[int]:
+        """What changes one of (n,) records or of those that state the same."""
+        newer = self._relations.newer
+        if not newer:
+            return []
+        stating = self.clusters.stating(labels)
+        return list(dict.fromkeys(other for some in stating for same in some for other in newer.get(same, ())))
+
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
         stating = self.clusters.beside(label)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EXACT_LABELS = 20_000
 """Up to this many allowed rows are gathered and compared: quicker than the graph under such a filter."""
 EXACT_ROWS = 150_000
-"""Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
+"""Up to this many rows of a namespace are compared one by one, which finds everything; a graph is asked for more."""
 GATHERED_SHARE = 8
 """Gathering a row costs as much as scanning eight: where more than one in eight is allowed, all are scanned."""
 LINK_CHUNK = 256
@@ -135,15 +135,14 @@ class VectorIndex:
             )
         if k < 1 or count == 0 or (allowed is not None and len(allowed) == 0):
             return []
-        # gathering rows costs more than scanning all of them once a good part of them is allowed
-        if (
-            allowed is not None
-            and len(allowed) <= EXACT_LABELS
-            and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count)
+        # how many may answer decides, and not how many others there are: a namespace is searched as if it were alone
+        own = count if allowed is None else len(allowed)
+        if allowed is not None and (
+            (own <= EXACT_LABELS and count > EXACT_ROWS) or (own <= EXACT_ROWS and GATHERED_SHARE * own < count)
         ):
             places = self._at.find(allowed)
             return self._nearest(query, k, places[(places != ABSENT) & (places < count)])
-        if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
+        if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or own <= EXACT_ROWS:
             return self._nearest(query, k, slice(0, count), allowed)
         linked_matches = query_graph(graph, query, min(k, linked), allowed)
         if linked_matches is None:

@@ -3,25 +3,24 @@
 A tantivy commit takes milliseconds, so it happens off any path that somebody waits for; until then a document is found
 in the overlay, which analyses and scores it alike: BM25 with the document counts of index and overlay together and the
 mean length of what this index has seen. tantivy itself counts its committed documents only and rounds lengths to a
-byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses. Scores compare all namespaces'
-documents; matches never leave the namespace. A document is indexed twice: by its terms (`TERMS`, stemmed) and by its
-words as they are spelled (`WORDS`). A search uses one of the two.
+byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses. Each namespace has a tantivy
+index of its own (`shard`), and all counts are its own: what others remember changes no score. A document is indexed
+twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search uses one of the two.
 """
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-import orjson
 
-from storage.search.files.hard_links import copier, link, linker
+from storage.search.files.hard_links import link
 from storage.search.files.sealed import open_sealed, seal
 from storage.search.records.label_map import ABSENT, places_in
 from storage.search.records.matches import Matches
@@ -29,32 +28,20 @@ from storage.search.records.selection import Selection
 from storage.search.words.analyzer import document_terms, document_words, query_terms, query_words
 from storage.search.words.bm25 import K1, bm25, rarity
 from storage.search.words.posting_lists import MAX_NUMBERS, PostingLists
-from storage.search.words.tantivy_schema import (
-    TERMS,
-    WORDS,
-    document_of,
-    hits_of,
-    labels_of,
-    query_of,
-    schema_of_documents,
-)
-
-if TYPE_CHECKING:
-    import tantivy
+from storage.search.words.shard import Shard, is_copied, shard_name
+from storage.search.words.tantivy_schema import TERMS, WORDS
 
 MAX_QUERY_TERMS = 64
-TERM_SET_LABELS = 1_000
-"""Up to this many allowed labels are part of the query; more are looked up in what the query finds."""
 _OF_QUERY = {TERMS: query_terms, WORDS: query_words}
 _OF_DOCUMENT = {TERMS: document_terms, WORDS: document_words}
-_HEAP_BYTES = 20_000_000
+MAX_WRITERS = 8
+"""This many namespaces keep their writer, which has threads of its own, between two commits."""
 _LIVE = "live"
 _SNAPSHOT_TRIES = 5
 FREQUENT, FREQUENT_WORDS = 2_000, 500
 """The posting lists of words in at least this many documents are cached beforehand, of at most this many words."""
 RECACHE_GROWTH = 1.25
 """They are cached again when there are this many times as many documents."""
-_COPIED = ("meta.json", ".managed.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +53,24 @@ class _Waiting:
     """By field."""
     length: int
     texts: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How many documents of a namespace were added and how many terms they had, and how many of them wait."""
+
+    documents: int = 0
+    terms: int = 0
+    waiting: int = 0
+
+    def add(self, terms: int) -> None:
+        self.documents += 1
+        self.terms += terms
+
+    @property
+    def mean(self) -> float:
+        """The mean length of a document."""
+        return self.terms / self.documents if self.documents else 1.0
 
 
 class KeywordIndex:
@@ -80,22 +85,30 @@ class KeywordIndex:
         self._start()
 
     def _start(self) -> None:
-        import tantivy
-
-        self._schema = schema_of_documents()
-        self._index = tantivy.Index(self._schema, path=str(self._live))
-        self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        self._shards: dict[str, Shard] = {}
+        self._seen: defaultdict[str, _Seen] = defaultdict(_Seen)
         self._waiting: dict[int, _Waiting] = {}
-        self._postings: dict[tuple[str, str], set[int]] = {}
+        self._postings: dict[tuple[str, str, str], set[int]] = {}
         self._overlay = threading.Lock()
         self._committing = threading.Lock()
-        self._seen_documents, self._seen_terms = 0, 0
         self._lists = PostingLists()
-        self._cached_at = 0
-        self._alone: dict[str, bool] = {}
 
     def __len__(self) -> int:
-        return int(self._index.searcher().num_docs) + len(self._waiting)
+        return sum(map(len, self._shards.values())) + len(self._waiting)
+
+    def _shard(self, namespace: str) -> Shard:
+        """The shard of a namespace, made where there is none. It comes last: its writer stays longest."""
+        shard = self._shards.get(namespace)
+        if shard is None:
+            shard = Shard(self._live / shard_name(namespace))
+        others = {name: each for name, each in self._shards.items() if name != namespace}
+        self._shards = {**others, namespace: shard}  # replaced, never changed: searches go on in the former
+        return shard
+
+    def _release_writers(self) -> None:
+        writing = [shard for shard in self._shards.values() if shard.is_writing]
+        for shard in writing[:-MAX_WRITERS]:
+            shard.release()
 
     @property
     def waiting(self) -> int:
@@ -105,7 +118,7 @@ class KeywordIndex:
     def add(self, documents: Iterable[tuple[int, str, str]]) -> None:
         """Make (label, namespace, text) findable at once. A label that is there already keeps its text."""
         for label, namespace, text in documents:
-            if label in self._waiting or self._is_committed(label):  # in this order: see commit
+            if label in self._waiting or self._is_committed(label, namespace):  # in this order: see commit
                 continue
             fields = {field: analyze(text) for field, analyze in _OF_DOCUMENT.items()}
             counts = {field: Counter(terms) for field, terms in fields.items()}
@@ -115,31 +128,29 @@ class KeywordIndex:
                 self._waiting[label] = waiting
                 for posting in _postings_of(waiting):
                     self._postings.setdefault(posting, set()).add(label)
-                self._seen_documents += 1
-                self._seen_terms += waiting.length
-            self._lists.added(label, counts[TERMS])
+                self._seen[namespace].add(waiting.length)
+                self._seen[namespace].waiting += 1
+            self._lists.added(label, (_word(namespace, term) for term in counts[TERMS]))
 
     def build(self, documents: Iterable[tuple[int, str, str]]) -> None:
         """Add many (label, namespace, text) that are not there; found when this returns. Only `commit` waits for it."""
         with self._committing:
+            touched: dict[str, Shard] = {}
             for label, namespace, text in documents:
+                if namespace not in touched:
+                    touched[namespace] = self._shard(namespace)
                 fields = {field: analyze(text) for field, analyze in _OF_DOCUMENT.items()}
-                self._writer.add_document(
-                    document_of(label, namespace, {field: " ".join(terms) for field, terms in fields.items()})
-                )
-                self._seen_documents += 1
-                self._seen_terms += len(fields[TERMS])
-            self._writer.commit()
-            self._reload()
+                touched[namespace].add(label, {field: " ".join(terms) for field, terms in fields.items()})
+                with self._overlay:
+                    self._seen[namespace].add(len(fields[TERMS]))
+            for shard in touched.values():
+                shard.commit()
             self._lists.clear()
+            self._release_writers()
 
-    def _is_committed(self, label: int) -> bool:
-        from tantivy import Query
-
-        searcher = self._index.searcher()
-        if not searcher.doc_freq("label", label):
-            return False  # the usual case, and quick; the frequency counts removed documents as well
-        return bool(searcher.search(Query.term_query(self._schema, "label", label, "basic"), 1, count=False).hits)
+    def _is_committed(self, label: int, namespace: str) -> bool:
+        shard = self._shards.get(namespace)
+        return shard is not None and shard.has(label)
 
     def commit(self) -> int:
         """Move the overlay into tantivy; the number moved. Milliseconds to seconds: call it off the waited path."""
@@ -148,18 +159,23 @@ class KeywordIndex:
                 batch = dict(self._waiting)
             if not batch:
                 return 0
+            touched = {waiting.namespace: self._shard(waiting.namespace) for waiting in batch.values()}
             for label, waiting in batch.items():
-                self._writer.add_document(document_of(label, waiting.namespace, waiting.texts))
-            self._writer.commit()
-            self._reload()
+                touched[waiting.namespace].add(label, waiting.texts)
+            for shard in touched.values():
+                shard.commit()
             for label in batch:  # only now: a searcher looks at the overlay first, so it misses nothing
                 with self._overlay:
                     self._forget(label)
+            self._release_writers()
             return len(batch)
 
     def _forget(self, label: int) -> None:
         waiting = self._waiting.pop(label, None)
-        for posting in _postings_of(waiting) if waiting else ():
+        if waiting is None:
+            return
+        self._seen[waiting.namespace].waiting -= 1
+        for posting in _postings_of(waiting):
             holders = self._postings[posting]
             holders.discard(label)
             if not holders:
@@ -171,34 +187,17 @@ class KeywordIndex:
             with self._overlay:
                 for label in labels:
                     self._forget(label)
-            for label in labels:
-                self._writer.delete_documents_by_term("label", label)
-            self._writer.commit()
-            self._reload()
+            for shard in self._shards.values():
+                shard.remove(labels)
             self._lists.clear()
-
-    def _reload(self) -> None:
-        self._index.reload()
-        self._alone = {}
-
-    def _is_alone(self, known: dict[str, bool], searcher: tantivy.Searcher, namespace: str) -> bool:
-        """Whether every committed document is of this namespace.
-
-        Then a query need not filter by it, and takes half the time. `known` is what `_alone` was before the searcher
-        was made: what is counted for an older one is lost with it.
-        """
-        from tantivy import Query
-
-        if namespace not in known:
-            only = Query.const_score_query(Query.term_query(self._schema, "namespace", namespace, "basic"), 0.0)
-            known[namespace] = searcher.search(only, 1, count=True).count == searcher.num_docs
-        return known[namespace]
+            self._release_writers()
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
         with self._overlay:
             waiting = list(self._waiting)
-        return np.unique(np.concatenate([np.array(waiting, np.int64), labels_of(self._index.searcher())]))
+        committed = [shard.labels() for shard in self._shards.values()]
+        return np.unique(np.concatenate([np.array(waiting, np.int64), *committed]))
 
     def search(
         self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None, *, field: str = TERMS
@@ -215,10 +214,11 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
-    def contained_in(self, text: str, selection: Selection) -> np.ndarray:
-        """(n,) whether each of a selection has a word of the text."""
+    def contained_in(self, text: str, namespace: str, selection: Selection) -> np.ndarray:
+        """(n,) whether each of a selection, of this namespace, has a word of the text."""
         places = selection.numbers_in(self._lists)  # before the words: every number is among those that are marked
-        marked: np.ndarray = self._lists.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
+        words = [_word(namespace, term) for term in query_terms(text)[:MAX_QUERY_TERMS]]
+        marked: np.ndarray = self._lists.any_of(words, self._find)[places]
         return marked
 
     def cache_frequent(
@@ -226,29 +226,29 @@ class KeywordIndex:
     ) -> None:
         """Cache the posting lists of frequent words before a search counts them: 4 ms for 25,000 documents.
 
-        Does so once, and again when there are a good deal more documents, if it `is_wanted` then. `pause` is called
-        after each word.
+        Does so once for a namespace, and again when it has a good deal more documents, if it `is_wanted` then. `pause`
+        is called after each word.
         """
-        searcher, left = self._index.searcher(), MAX_NUMBERS
-        if searcher.num_docs < max(FREQUENT, self._cached_at * RECACHE_GROWTH) or not is_wanted():
-            return
-        self._cached_at = searcher.num_docs
-        for term, count in searcher.terms_with_prefix(TERMS, "", limit=FREQUENT_WORDS):
-            left -= count
-            if count < FREQUENT or left < 0 or stopped():
-                break
-            self._lists.of(term, self._find)
-            pause()
+        left = MAX_NUMBERS
+        for namespace, shard in self._shards.items():
+            count = len(shard)
+            if count < max(FREQUENT, shard.cached_at * RECACHE_GROWTH) or not is_wanted():
+                continue
+            shard.cached_at = count
+            for term, having in shard.frequent(FREQUENT_WORDS):
+                left -= having
+                if having < FREQUENT or left < 0 or stopped():
+                    break
+                self._lists.of(_word(namespace, term), self._find)
+                pause()
 
-    def _find(self, term: str) -> np.ndarray:
-        from tantivy import Query
-
+    def _find(self, word: str) -> np.ndarray:
+        namespace, _, term = word.rpartition(_APART)
         with self._overlay:  # before tantivy: see commit
-            waiting = list(self._postings.get((TERMS, term), ()))
-        searcher = self._index.searcher()
-        word = Query.const_score_query(Query.term_query(self._schema, TERMS, term, "basic"), 0.0)
-        hits = searcher.search(word, max(1, searcher.num_docs), count=False).hits
-        return np.array([*waiting, *searcher.fast_field_values("label", [address for _, address in hits])], np.int64)
+            waiting = list(self._postings.get((namespace, TERMS, term), ()))
+        shard = self._shards.get(namespace)
+        committed = [] if shard is None else [shard.having(term)]
+        return np.concatenate([np.array(waiting, np.int64), *committed])
 
     def postings(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
         """For each word of the text at most k documents that have it."""
@@ -260,29 +260,28 @@ class KeywordIndex:
             lists[term] = list(found)
         return lists
 
-    def ceiling(self, text: str) -> float:
+    def ceiling(self, text: str, namespace: str) -> float:
         """The score of a document that consists of nothing but the query's words.
 
         Scores of the query are shares of it.
         """
-        searcher = self._index.searcher()
-        documents = int(searcher.num_docs) + len(self._waiting)
+        terms = query_terms(text)[:MAX_QUERY_TERMS]
         with self._overlay:
-            waiting = {term: len(self._postings.get((TERMS, term), ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
-        return sum(
-            rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items()
-        )
+            waiting = {term: len(self._postings.get((namespace, TERMS, term), ())) for term in terms}
+        total = self._total(namespace)
+        frequency = self._frequencies(namespace, TERMS)
+        return sum(rarity(total, frequency(term) + count) * (K1 + 1) for term, count in waiting.items())
 
-    def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Matches:
-        """(label, BM25) of texts that are not in the index, as if they were; those without a word left out."""
+    def score(self, text: str, namespace: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Matches:
+        """(label, BM25) of a namespace's texts that are not in the index, as if they were.
+
+        Those without a word are left out.
+        """
         terms = _OF_QUERY[field](text)[:MAX_QUERY_TERMS]
         counted = [(label, Counter(_OF_DOCUMENT[field](said))) for label, said in documents]
-        searcher = self._index.searcher()
-        total = int(searcher.num_docs) + len(self._waiting) + len(counted)
-        mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
-        holding = {
-            term: sum(term in counts for _, counts in counted) + searcher.doc_freq(field, term) for term in terms
-        }
+        total, mean = self._total(namespace) + len(counted), self._mean(namespace)
+        frequency = self._frequencies(namespace, field)
+        holding = {term: sum(term in counts for _, counts in counted) + frequency(term) for term in terms}
         scores = []
         for label, counts in counted:
             length = sum(counts.values())
@@ -291,51 +290,49 @@ class KeywordIndex:
                 scores.append((label, sum(found)))
         return scores
 
+    def _total(self, namespace: str) -> int:
+        """How many documents a namespace has."""
+        shard, seen = self._shards.get(namespace), self._seen.get(namespace)
+        return (0 if shard is None else len(shard)) + (0 if seen is None else seen.waiting)
+
+    def _mean(self, namespace: str) -> float:
+        seen = self._seen.get(namespace)
+        return 1.0 if seen is None else seen.mean
+
+    def _frequencies(self, namespace: str, field: str) -> Callable[[str], int]:
+        """In how many committed documents of a namespace a term is."""
+        shard = self._shards.get(namespace)
+        return (lambda term: 0) if shard is None else (lambda term: shard.frequency(field, term))
+
     def _search_overlay(
         self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None, field: str = TERMS
     ) -> dict[int, float]:
         with self._overlay:
             holders = {
-                term: [(label, self._waiting[label]) for label in self._postings.get((field, term), ())]
+                term: [(label, self._waiting[label]) for label in self._postings.get((namespace, field, term), ())]
                 for term in terms
             }
-        usable = {label for holding in holders.values() for label, waiting in holding if waiting.namespace == namespace}
+        usable = {label for holding in holders.values() for label, _ in holding}
         if allowed is not None and usable:
             labels = np.array(list(usable), np.int64)
             usable = set(labels[places_in(allowed, labels) != ABSENT].tolist())
         if not usable:
             return {}
-        searcher = self._index.searcher()
-        documents = int(searcher.num_docs) + len(self._waiting)
-        mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
+        total, mean, committed = self._total(namespace), self._mean(namespace), self._frequencies(namespace, field)
         scores: dict[int, float] = {}
         for term, holding in holders.items():
-            frequency = searcher.doc_freq(field, term) + len(holding)
+            frequency = committed(term) + len(holding)
             for label, waiting in holding:
                 if label in usable:
-                    score = bm25(waiting.counts[field][term], waiting.length, mean, documents, frequency)
+                    score = bm25(waiting.counts[field][term], waiting.length, mean, total, frequency)
                     scores[label] = scores.get(label, 0.0) + score
         return scores
 
     def _search_tantivy(
         self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS
     ) -> Matches:
-        known, searcher = self._alone, self._index.searcher()
-        if allowed is not None and len(allowed) <= TERM_SET_LABELS:
-            return hits_of(searcher, query_of(self._schema, terms, namespace, allowed.tolist(), field), k)
-        query = query_of(
-            self._schema, terms, None if self._is_alone(known, searcher, namespace) else namespace, None, field
-        )
-        if allowed is None:
-            return hits_of(searcher, query, k)
-        # as many as the filter should leave k of, then more, until enough are left or there are no more
-        limit = min(searcher.num_docs, 64 + 2 * k * max(1, searcher.num_docs // len(allowed)))
-        while True:
-            hits = hits_of(searcher, query, limit)
-            kept = places_in(allowed, np.array([label for label, _ in hits], np.int64)) != ABSENT
-            if len(hits) < limit or int(kept.sum()) >= k or limit >= searcher.num_docs:
-                return [hit for hit, keep in zip(hits, kept.tolist(), strict=True) if keep][:k]
-            limit = min(limit * 8, searcher.num_docs)
+        shard = self._shards.get(namespace)
+        return [] if shard is None else shard.search(terms, k, allowed, field)
 
     def save(self, covered: Mapping[str, int]) -> None:
         """Commit, then seal a snapshot of hard links. `covered`: next offset by "topic/partition"."""
@@ -343,60 +340,66 @@ class KeywordIndex:
         with self._committing:
             for attempt in range(_SNAPSHOT_TRIES):
                 try:
-                    writers, names = self._snapshot()
-                    facts = {
-                        "covered": dict(covered),
-                        "names": names,
-                        "documents": self._seen_documents,
-                        "terms": self._seen_terms,
-                    }
-                    seal(self._directory, writers, facts)
+                    writers, shards = self._snapshot()
+                    seal(self._directory, writers, {"covered": dict(covered), "shards": shards})
                     return
                 except FileNotFoundError:  # a background merge has replaced segments since their list was read
                     if attempt == _SNAPSHOT_TRIES - 1:
                         raise
 
-    def _snapshot(self) -> tuple[dict[str, Callable[[Path], None]], dict[str, str]]:
-        """What to write for the segments that the list in meta.json names now; segment files never change."""
-        bodies = {name: (self._live / name).read_bytes() for name in _COPIED}
-        segments = {segment["segment_id"].replace("-", "") for segment in orjson.loads(bodies["meta.json"])["segments"]}
+    def _snapshot(self) -> tuple[dict[str, Callable[[Path], None]], list[dict[str, Any]]]:
+        """What writes each file; and of each shard its namespace, counts and files by sealed name."""
         writers: dict[str, Callable[[Path], None]] = {}
-        for source in sorted(self._live.iterdir()):
-            if source.name.split(".", 1)[0] in segments:
-                writers[source.name] = linker(source)
-        for name, body in bodies.items():
-            writers[name.lstrip(".")] = copier(self._live / name, body)
-        return writers, {name.lstrip("."): name for name in _COPIED}
+        shards: list[dict[str, Any]] = []
+        for namespace, shard in self._shards.items():
+            files = {
+                f"{shard_name(namespace)}-{name.lstrip('.')}": (name, write) for name, write in shard.snapshot().items()
+            }
+            writers |= {sealed: write for sealed, (_, write) in files.items()}
+            seen = self._seen[namespace]
+            shards.append(
+                {
+                    "namespace": namespace,
+                    "documents": seen.documents,
+                    "terms": seen.terms,
+                    "files": {sealed: name for sealed, (name, _) in files.items()},
+                }
+            )
+        return writers, shards
 
     @classmethod
     def load(cls, directory: Path) -> KeywordIndex | None:
         """The sealed snapshot as a working index; None when there is none, or it is damaged in any way."""
         sealed = open_sealed(directory)
-        if sealed is None:
+        if sealed is None or "shards" not in sealed.facts:  # the latter of an older version
             return None
-        index = cls.__new__(cls)
-        index._directory, index._live = directory, directory / _LIVE
-        shutil.rmtree(index._live, ignore_errors=True)
-        index._live.mkdir(parents=True)
-        for name, path in sealed.files.items():
-            target = index._live / sealed.facts["names"].get(name, name)
-            if name in sealed.facts["names"]:
-                shutil.copyfile(path, target)
-            else:
-                link(path, target)
+        index = cls(directory)
         try:
-            index._start()
+            for saved in sealed.facts["shards"]:
+                namespace, live = saved["namespace"], index._live / shard_name(saved["namespace"])
+                live.mkdir()
+                for sealed_name, name in saved["files"].items():
+                    (shutil.copyfile if is_copied(name) else link)(sealed.files[sealed_name], live / name)
+                index._shards[namespace] = Shard(live)
+                index._seen[namespace] = _Seen(int(saved["documents"]), int(saved["terms"]))
         except ValueError:  # another version of tantivy wrote it
             return None
-        index._seen_documents, index._seen_terms = int(sealed.facts["documents"]), int(sealed.facts["terms"])
         return index
 
     def close(self) -> None:
-        """Give up tantivy's writer and its lock. What is in the overlay is in the table."""
+        """Give up tantivy's writers and their locks. What is in the overlay is in the table."""
         with self._committing:
-            self._writer.rollback()
-            del self._writer
+            for shard in self._shards.values():
+                shard.close()
 
 
-def _postings_of(waiting: _Waiting) -> Iterator[tuple[str, str]]:
-    return ((field, term) for field, counts in waiting.counts.items() for term in counts)
+_APART = "\0"
+
+
+def _word(namespace: str, term: str) -> str:
+    """What a posting list is cached under."""
+    return f"{namespace}{_APART}{term}"
+
+
+def _postings_of(waiting: _Waiting) -> Iterator[tuple[str, str, str]]:
+    return ((waiting.namespace, field, term) for field, counts in waiting.counts.items() for term in counts)

@@ -22,37 +22,32 @@ def schema_of_documents() -> tantivy.Schema:
 
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("label", indexed=True, fast=True)
-    builder.add_text_field("namespace", tokenizer_name="raw", index_option="basic")
     for field in (TERMS, WORDS):
         builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 
-def document_of(label: int, namespace: str, texts: Mapping[str, str]) -> tantivy.Document:
+def document_of(label: int, texts: Mapping[str, str]) -> tantivy.Document:
     import tantivy
 
     document = tantivy.Document()
     document.add_integer("label", label)
-    document.add_text("namespace", namespace)
     for field, text in texts.items():
         document.add_text(field, text)
     return document
 
 
 def query_of(
-    schema: tantivy.Schema, terms: Sequence[str], namespace: str | None, labels: list[int] | None, field: str = TERMS
+    schema: tantivy.Schema, terms: Sequence[str], labels: list[int] | None, field: str = TERMS
 ) -> tantivy.Query:
-    """Any of the terms, all of the restrictions; only the terms score."""
+    """Any of the terms, and one of the labels where these are given; only the terms score."""
     from tantivy import Occur, Query
 
     words = Query.boolean_query([(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms])
-    if namespace is None and labels is None:
+    if labels is None:
         return words
-    named = [] if namespace is None else [Query.term_query(schema, "namespace", namespace, "basic")]
-    named += [] if labels is None else [Query.term_set_query(schema, "label", labels)]
-    return Query.boolean_query(
-        [(Occur.Must, words), *((Occur.Must, Query.const_score_query(part, 0.0)) for part in named)]
-    )
+    chosen = Query.const_score_query(Query.term_set_query(schema, "label", labels), 0.0)
+    return Query.boolean_query([(Occur.Must, words), (Occur.Must, chosen)])
 
 
 def hits_of(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Matches:

@@ -134,7 +134,8 @@ class Words:
     ) -> Matches:
         """What the index has already, and what the table says of `rows` of the rest (None: of all)."""
         index, below = self.index, self._unindexed  # before searching: what is added meanwhile is found twice
-        scanned = index.score(text, scan_documents(cursor, text, filter, below, rows, field=field), field=field)
+        rest = scan_documents(cursor, text, filter, below, rows, field=field)
+        scanned = index.score(text, filter.namespace, rest, field=field)
         found = dict(scanned) | dict(index.search(text, filter.namespace, k, labels, field=field))
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
@@ -157,7 +158,7 @@ class Words:
     ) -> np.ndarray:
         """(n,) whether each of a selection, of this namespace, has a word of the text."""
         if self.is_ready:
-            return self.index.contained_in(text, selection)
+            return self.index.contained_in(text, namespace, selection)
         found = self.best_of(cursor, text, namespace, selection.labels, len(selection.labels))
         marked = np.zeros(len(selection.labels), bool)
         marked[selection.find(np.array([label for label, _ in found], np.int64))] = True
@@ -171,9 +172,9 @@ class Words:
         found = self.index.postings(text, allowed.filter.namespace, k, labels)
         return {term: {self._passages.owner(label) for label in some} for term, some in found.items()}
 
-    def ceiling(self, text: str) -> float:
+    def ceiling(self, text: str, namespace: str) -> float:
         """The BM25 of a document with nothing but the words of a text; 0 where no document has any of them."""
-        return self.index.ceiling(text)
+        return self.index.ceiling(text, namespace)
 
     def commit(self) -> None:
         """Move what was applied from memory into the index."""

@@ -1,0 +1,110 @@
+"""The rows of a recall: as many hits as fit, each as short as its caller wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import orjson
+
+from mcp_ingress.fitting.passage import Span, best_passage
+from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
+from storage.search.captured import read_turns
+from storage.search.records.hits import SearchHit
+from storage.search.search import MAX_OTHERS
+
+CHARACTERS = 4
+"""Of a token, as answers are measured."""
+FRAME = 160
+"""Characters around the rows: flags, totals, what is lacking."""
+INDEX, TEXT = "index", "text"
+DETAILS = {INDEX: 35, TEXT: 60}
+"""Tokens that a row takes at least."""
+MAX_PASSAGE = 1_200
+PASSAGES = 4
+"""A row's passage may take this part of what there is."""
+MAX_NAMED = 3
+"""This many other records are named in a row, of each sort."""
+SIDES = {"keyword": "words", "vector": "meaning", "late": "meaning", "graph": "related", "date": "date"}
+NAMES = frozenset({"Domain", "Human", "Persona", "Protocol", "Entity"})
+"""Kinds of records that are a name, and say something only where what it names is described."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a caller wants to see: `detail` (`index`: a line each, `text`: passages) in at most `tokens`."""
+
+    query: str
+    detail: str
+    tokens: int
+
+    @property
+    def most_rows(self) -> int:
+        """This many rows fit at most."""
+        return self.tokens // DETAILS[self.detail] + 1
+
+    @property
+    def room(self) -> int:
+        """Characters that the rows may take."""
+        return CHARACTERS * self.tokens - FRAME
+
+    def rows(self, cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> list[Row]:
+        """The hits as rows, best first, each record once. Names that say nothing are left out."""
+        stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
+        named = [name for hit in stated for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]
+        kinds = {identity: kind for kind, identity in named} | {hit.record_id: hit.kind for hit in stated}
+        records, turns = read_records(cursor, namespace, kinds), read_turns(cursor, [hit.label for hit in stated])
+        rows: dict[str, Row] = {}
+        for hit in stated:
+            row = self._row(hit, records, turns.get(hit.label))
+            rows.setdefault(row["id"], row)
+        return list(rows.values())
+
+    def fitted(self, rows: Sequence[Row]) -> list[Row]:
+        """The first rows that fit; one that is too large is passed over, unless there is no other."""
+        shown, left = [], self.room
+        for row in rows:
+            size = len(orjson.dumps(row).decode()) + 1
+            if size <= left:
+                shown.append(row)
+                left -= size
+        return shown or [{**row, "text": one_line(row["text"])} for row in rows[:1]]
+
+    def _row(self, hit: SearchHit, records: Mapping[str, RecordName], turn: Mapping[str, Any] | None) -> Row:
+        """A hit as its caller reads it: what it says first, then where it is from and how it stands to others."""
+        record = records[hit.record_id]
+        changed = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "superseded_by": _successor(hit)}
+        related = {**changed, "also": hit.also}
+        named = {name: others(some, records, record.id) for name, some in related.items()}
+        times = hit.times if len(hit.also) >= MAX_OTHERS else 1 + len(named["also"])
+        return {
+            "id": record.id,
+            "kind": record.kind,
+            **self._text(hit),
+            "at": hit.created_at.date().isoformat(),
+            "score": round(hit.score, 2),
+            "why": "+".join(dict.fromkeys(SIDES[side] for side in hit.sides if side in SIDES)) or "related",
+            **({"about": hit.domain} if hit.domain not in (None, record.kind) else {}),
+            **({"session": hit.session_id, "role": turn["role"]} if turn is not None else {}),
+            **{name: ids[:MAX_NAMED] for name, ids in named.items() if ids},
+            **({"times": times} if times > 1 else {}),
+        }
+
+    def _text(self, hit: SearchHit) -> dict[str, Any]:
+        near: Span | None = None if hit.passage is None else (hit.passage.start, hit.passage.end)
+        if self.detail == INDEX:
+            return {"text": one_line(hit.text, self.query, near)}
+        longest = max(LINE, min(MAX_PASSAGE, self.room // PASSAGES))
+        if len(hit.text) <= longest:
+            return {"text": hit.text}
+        start, end = best_passage(hit.text, longest, self.query, near)
+        return {"text": hit.text[start:end], "truncated": True}
+
+
+def _successor(hit: SearchHit) -> list[tuple[str, str]]:
+    """What holds in the place of a record that has ended."""
+    return [] if hit.superseded_by is None else [hit.superseded_by]
