@@ -94,3 +94,28 @@ async def test_the_total_counts_each_fact_once_also_beyond_the_pool(
         await agent.hold(f"Berth {number} is free")
     answer = await agent.call("belief_query", query="berth", limit=1)
     assert answer["total_count"] == 4
+
+
+async def test_tensions_between_beliefs_that_state_the_same_are_one_row(agent: Believer) -> None:
+    for text in ("The ferry is safe.", "The ferry is safe", "The ferry is not safe."):
+        await agent.hold(text, "ferry")
+    for text in ("The mole is long.", "The mole is not long."):
+        await agent.hold(text, "mole")
+    answer = await agent.call("tension_list")
+    latest, ferry = answer["tensions"]
+    assert answer["total_count"] == 2 and "mole" in latest["belief_a_content"] and "also" not in latest
+    assert ferry["times"] == 2 and [row["kind"] for row in ferry["also"]] == ["Tension"]
+    ids = [ferry["id"], ferry["also"][0]["id"]]
+    assert len(set(ids)) == 2 and "ferry" in ferry["belief_a_content"]
+    await agent.call("tension_resolve", tension_id=ids[1], resolution="two ferries", action="keep_both")
+    assert [row["status"] for row in (await agent.call("tension_list"))["tensions"]].count("detected") == 2
+
+
+async def test_an_entity_names_what_was_merged_into_it(agent: Believer, node: BeliefNode) -> None:
+    for name in ("Redis DB", "Redis-DB"):
+        await agent.hold(f"{name} is fast", name)
+    answer = await agent.call("entity_search", query="redis")
+    [row] = answer["entities"]
+    merged = node.store.sql("SELECT entity_id FROM entity_resolutions WHERE entity_id <> canonical_id")
+    assert len(merged) == 1 and [(other,) for other in (named["id"] for named in row.get("also", ()))] == merged
+    assert answer["total_count"] == 1

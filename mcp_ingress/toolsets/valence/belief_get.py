@@ -33,7 +33,10 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["include_tensions"]:
         conditions = TensionFilter(belief_id=belief_id, open_only=True)
         most = common.MAX_LIMIT
-        query = functools.partial(list_tensions, namespace=call.namespace, conditions=conditions, limit=most)
+        clusters = call.services.indexes.records.clusters
+        query = functools.partial(
+            list_tensions, namespace=call.namespace, conditions=conditions, limit=most, clusters=clusters
+        )
         fields["tensions"], _ = await call.read(query)
     return common.read_answer(fields, is_fresh)
 

@@ -8,13 +8,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+import numpy as np
 import orjson
 
+from mcp_ingress.other_records import repeated
 from processors.valence.read.belief_consistency import Consistency, read_consistency, with_tensions
 from processors.valence.read.belief_rows import read_beliefs, read_labelled
 from processors.valence.rules.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.rules.entities import name_key
 from processors.valence.rules.tensions import SEVERITIES
+from storage.search.records.clusters import Clusters
+from storage.search.records.label_map import ABSENT
+from storage.search.search import MAX_OTHERS
 from storage.statements import execute, marks
 from streams.clock import format_time
 from streams.ids import document_label
@@ -224,8 +229,38 @@ class TensionFilter:
     open_only: bool = False
 
 
-def list_tensions(cursor: Cursor, namespace: str, conditions: TensionFilter, limit: int) -> tuple[list[Row], int]:
-    """Tensions that pass the filter, the latest detected first, and how many there are."""
+def list_tensions(
+    cursor: Cursor, namespace: str, conditions: TensionFilter, limit: int, clusters: Clusters
+) -> tuple[list[Row], int]:
+    """Tensions that pass the filter, the latest detected first, and how many there are.
+
+    Those of one status between beliefs that state the same are one row, the latest, which names the others.
+    """
+    where, parameters = _tension_condition(namespace, conditions)
+    pairs = cursor.execute(
+        f"SELECT tension_id, status, belief_a_id, belief_b_id FROM tensions WHERE {where} "
+        "ORDER BY detected_at DESC, tension_id",
+        parameters,
+    ).fetchall()
+    groups = _same_tensions(namespace, clusters, pairs)
+    chosen = [ids[0] for ids in groups[:limit]]
+    rows = find_recorded(cursor, namespace, chosen)
+    also = [repeated([("Tension", other) for other in ids[1 : MAX_OTHERS + 1]], len(ids)) for ids in groups[:limit]]
+    return [without_action(rows[identity]) | others for identity, others in zip(chosen, also, strict=True)], len(groups)
+
+
+def _same_tensions(namespace: str, clusters: Clusters, pairs: Sequence[tuple[str, str, str, str]]) -> list[list[str]]:
+    """The ids of (tension, status, belief, belief) by what they are between, in the order of the first of each."""
+    labels = np.array([document_label(namespace, belief) for *_, a, b in pairs for belief in (a, b)], np.int64)
+    found = clusters.find(labels)
+    stated = np.where(found == ABSENT, -labels, found).reshape(-1, 2)
+    groups: dict[tuple[str, int, int], list[str]] = {}
+    for (identity, status, *_), (one, other) in zip(pairs, np.sort(stated, axis=1).tolist(), strict=True):
+        groups.setdefault((status, one, other), []).append(identity)
+    return list(groups.values())
+
+
+def _tension_condition(namespace: str, conditions: TensionFilter) -> tuple[str, list[Any]]:
     severity, entity_id = conditions.severity, conditions.entity_id
     clauses, parameters = ["namespace = ?"], list[Any]([namespace])
     if conditions.status is not None:
@@ -243,13 +278,7 @@ def list_tensions(cursor: Cursor, namespace: str, conditions: TensionFilter, lim
     if conditions.belief_id is not None:
         clauses.append("? IN (belief_a_id, belief_b_id)")
         parameters.append(conditions.belief_id)
-    where = " AND ".join(clauses)
-    rows = cursor.execute(
-        f"{_TENSION}, count(*) OVER () FROM tensions WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?",
-        [*parameters, limit],
-    ).fetchall()
-    shown = _with_contents(cursor, namespace, [without_action(_shown(_TENSION_FIELDS, row)) for row in rows])
-    return shown, rows[0][-1] if rows else 0
+    return " AND ".join(clauses), parameters
 
 
 def without_action(tension: Mapping[str, Any]) -> Row:
@@ -305,7 +334,7 @@ def newest_beliefs(cursor: Cursor, namespace: str, entity_id: str, limit: int) -
 def search_entities(cursor: Cursor, namespace: str, query: str, kind: str | None, limit: int) -> tuple[list[Row], int]:
     """Canonical entities whose name or alias contains the query.
 
-    Exact names come first, then beginnings of names, insides of names, and aliases.
+    Exact names come first, then beginnings of names, insides of names, and aliases. Each names what was merged into it.
     """
     rows = cursor.execute(
         f"""WITH found AS (
@@ -317,7 +346,22 @@ def search_entities(cursor: Cursor, namespace: str, query: str, kind: str | None
         ORDER BY e.place, e.name_key, e.entity_id LIMIT $4""",
         [namespace, name_key(query), kind, limit],
     ).fetchall()
-    return _counted(cursor, namespace, rows), rows[0][-1] if rows else 0
+    found = _counted(cursor, namespace, rows)
+    merged = _merged(cursor, namespace, [entity["id"] for entity in found])
+    also = [[("Entity", other) for other in merged.get(entity["id"], ())] for entity in found]
+    named = [entity | repeated(some[:MAX_OTHERS], 1 + len(some)) for entity, some in zip(found, also, strict=True)]
+    return named, rows[0][-1] if rows else 0
+
+
+def _merged(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[str, list[str]]:
+    """By entity those that were merged into it."""
+    rows = cursor.execute(
+        "SELECT canonical_id, list(entity_id ORDER BY entity_id) FROM entity_resolutions "
+        "WHERE namespace = ? AND entity_id <> canonical_id AND canonical_id IN (SELECT unnest(?::VARCHAR[])) "
+        "GROUP BY canonical_id",
+        [namespace, list(ids)],
+    ).fetchall()
+    return dict(rows)
 
 
 def details_of(tension: Mapping[str, Any]) -> Row:

@@ -8,6 +8,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import REPEATED
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import search_entities as find_entities
@@ -24,6 +25,8 @@ async def search_entities(call: Call, arguments: dict[str, Any]) -> dict[str, An
     entities, total = await call.read(search)
     return common.read_answer({"entities": entities, "total_count": total}, is_fresh)
 
+
+_ENTITY = {**answers.ENTITY_SCHEMA, "properties": {**answers.ENTITY_SCHEMA["properties"], **REPEATED}}
 
 TOOL = Tool(
     name="entity_search",
@@ -46,7 +49,5 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=writes.output_schema(
-        {"entities": {"type": "array", "items": answers.ENTITY_SCHEMA}, "total_count": common.TOTAL}
-    ),
+    output_schema=writes.output_schema({"entities": {"type": "array", "items": _ENTITY}, "total_count": common.TOTAL}),
 )

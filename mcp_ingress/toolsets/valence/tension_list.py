@@ -8,6 +8,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import REPEATED
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical
@@ -16,7 +17,7 @@ from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
 async def list_tensions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Tensions that pass the filters, latest first.
+    """Tensions that pass the filters, latest first, those between beliefs that state the same once.
 
     It waits until the detector has processed what the caller has written.
     """
@@ -29,10 +30,16 @@ async def list_tensions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
         if entity_id is None:
             raise answers.not_found("ENTITY_NOT_FOUND", "entity", linked_id)
     conditions = TensionFilter(arguments.get("status"), arguments.get("severity"), entity_id)
-    query = functools.partial(list_rows, namespace=call.namespace, conditions=conditions, limit=limit)
+    clusters = call.services.indexes.records.clusters
+    query = functools.partial(
+        list_rows, namespace=call.namespace, conditions=conditions, limit=limit, clusters=clusters
+    )
     tensions, total = await call.read(query)
     return common.read_answer({"tensions": tensions, "total_count": total}, is_fresh)
 
+
+_PROPERTIES = {**answers.TENSION_SCHEMA["properties"], **REPEATED}
+_TENSIONS = {"type": "array", "items": {**answers.TENSION_SCHEMA, "properties": _PROPERTIES}}
 
 TOOL = Tool(
     name="tension_list",
@@ -55,5 +62,5 @@ TOOL = Tool(
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
-    output_schema=writes.output_schema({"tensions": answers.TENSIONS, "total_count": common.TOTAL}),
+    output_schema=writes.output_schema({"tensions": _TENSIONS, "total_count": common.TOTAL}),
 )
