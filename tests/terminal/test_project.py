@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from streams.errors import SettingsError
 from streams.namespaces import check_namespace
+from thalweg.cli import cli
 from thalweg.client import stdio
 from thalweg.client.project import project_namespace
 from thalweg.settings import load
@@ -135,3 +138,24 @@ def test_what_a_client_asks_to_see_is_not_what_the_node_that_it_starts_serves(
     assert "THALWEG_EMBEDDER" in str(ended.value)
     assert not any(f"THALWEG_{name}" in str(ended.value) for name in ("NAMESPACE", "TOOLSETS", "READ_ONLY"))
     assert os.environ["THALWEG_NAMESPACE"] == "mine"
+
+
+def test_a_search_looks_into_the_namespace_of_its_environment_unless_a_flag_names_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def ask(home: Path, command: str, **request: Any) -> dict[str, Any]:
+        asked.append(request["namespace"])
+        return {"hits": [], "total": 0}
+
+    monkeypatch.setattr("thalweg.commands.search.ask", ask)
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    search = ["search", "mill", "--json", "--home", str(tmp_path)]
+    monkeypatch.setenv("THALWEG_NAMESPACE", "mine")
+    for flags in ([], ["--namespace", "auto"]):
+        CliRunner().invoke(cli, [*search, *flags])
+    monkeypatch.delenv("THALWEG_NAMESPACE")
+    CliRunner().invoke(cli, search)
+    assert asked == ["mine", project_namespace(tmp_path), None]
