@@ -18,6 +18,7 @@ from storage.search.query import Query
 from storage.search.ranking.fusion import ordered
 from storage.search.records.clusters import cluster_of
 from storage.search.records.hits import SearchHit, SearchResult
+from storage.search.records.label_map import ABSENT
 from streams.ids import document_label
 
 CAPTURED, MEMORIES = "captured", "main"
@@ -53,6 +54,7 @@ def joined(memories: SearchResult, turns: SearchResult, query: Query) -> SearchR
     hits = {hit.label: hit for hit in memories.hits}
     total = memories.total + turns.total
     stated = {_cluster(query, hit): hit.label for hit in memories.hits} if query.distinct else {}
+    stated.pop(ABSENT, None)  # what has no words states nothing
     for turn in turns.hits:
         if (same := stated.get(_cluster(query, turn))) is None:
             hits[turn.label] = turn

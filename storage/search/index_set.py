@@ -40,8 +40,9 @@ SAVE_S = 300.0
 LINK_S, LINK_ROWS = 0.2, 64
 """How long one `maintain` links vectors, a few at a time: a bounded share of a core while importing."""
 CLOSE_S = 30.0
-MAX_DEFERRED = 10_000
-IDLE_S = 0.5
+MAX_DEFERRED = 20_000
+"""Documents that may be deferred."""
+IDLE_S, CATCH_UP_S = 2.0, 0.05
 """What is deferred is applied when nothing came for so long: in an import the next batch goes first."""
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
@@ -84,7 +85,7 @@ class IndexSet:
         self._connect = connect
         self._covered: dict[str, int] = {}
         self._deferred = deque[tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]]()
-        self._deferred_rows, self._deferred_at = 0, 0.0
+        self._deferred_at, self._deferred_documents = -IDLE_S, 0
         self._catching_up = threading.Lock()
         self._unsaved = 0
         self._saved_at = time.monotonic()
@@ -230,21 +231,32 @@ class IndexSet:
             self.apply((), (), covered)
             return
         self._deferred.append((documents, vectors, covered))
-        self._deferred_rows += len(documents) + len(vectors)
-        self._deferred_at = time.monotonic() if documents or vectors else self._deferred_at
-        if self._deferred_rows > MAX_DEFERRED:
+        if documents:
+            self._deferred_at = time.monotonic()
+            self._deferred_documents += len(documents)
+        if self._deferred_documents > MAX_DEFERRED:
             self.catch_up()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no document was deferred in the last seconds: no import is under way."""
+        return time.monotonic() - self._deferred_at > IDLE_S
 
     def catch_up(self, seconds: float = math.inf) -> bool:
         """Apply what was deferred, for at most about so long; whether that was all."""
         until = time.monotonic() + seconds
-        with self._catching_up:
+        if not self._catching_up.acquire(timeout=-1 if math.isinf(seconds) else seconds):
+            return False
+        try:
             while self._deferred and time.monotonic() < until:
-                documents, vectors, covered = self._deferred.popleft()
-                self._deferred_rows -= len(documents) + len(vectors)
-                self.apply(documents, vectors, covered)
+                self.apply(*self._deferred.popleft())
                 self._pace.pause()
-        return not self._deferred
+            if self._deferred:
+                return False
+            self._deferred_documents = 0
+            return True
+        finally:
+            self._catching_up.release()
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The sealed files forget them at the next `save`."""
@@ -262,8 +274,8 @@ class IndexSet:
         """
         if self.turns is not None:
             self.turns.maintain()
-        if time.monotonic() - self._deferred_at > IDLE_S:
-            self.catch_up()
+        while self.is_idle and not self.catch_up(CATCH_UP_S):
+            self._pace.pause()  # a search that waits for the rest goes first
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()
         with self._maintaining:

@@ -69,15 +69,20 @@ class Asker:
         visitor = Visitor(self.node.running.door.local)
         answer = (await self.node.running.door.call(visitor, Request(tool, arguments, meta))).body
         assert "error_code" not in answer, answer
-        await self.node.running.has_reached("now", ("embed",))
         return answer
 
+    async def settled(self) -> None:
+        await self.node.running.has_reached("now", ("embed",))
+
     async def decide(self, text: str = UTC, **more: Any) -> str:
-        return str((await self.call("journal_write", content=text, category="decision", **more))["entry_id"])
+        written = await self.call("journal_write", content=text, category="decision", **more)
+        await self.settled()
+        return str(written["entry_id"])
 
     async def decide_others(self) -> None:
         for text in OTHERS:
-            await self.decide(text)
+            await self.call("journal_write", content=text, category="decision")
+        await self.settled()
 
     async def say(self, session: str, *texts: str, role: str = "assistant") -> None:
         """What a session's transcript brings when it is imported."""
@@ -211,10 +216,23 @@ async def test_the_brief_names_decisions_goals_and_the_last_session_but_nothing_
 
 async def test_the_brief_names_what_was_remembered_as_a_goal_until_it_is_retracted(asker: Asker) -> None:
     kept = await asker.call("remember", text="Ship the importer before the audit.", kind="goal")
+    await asker.settled()
     text = str(await asker.context("SessionStart", source="startup"))
     assert f"Ship the importer before the audit. [{kept['id']}]" in text.partition("Open goals:")[2]
     await asker.call("correct", id=kept["id"], retract=True, reason="done")
+    await asker.settled()
     assert "importer" not in str(await asker.context("SessionStart", "s3", source="startup"))
+
+
+async def test_what_was_said_in_another_session_is_given_with_who_said_it_and_ends_the_brief(asker: Asker) -> None:
+    await asker.say("s0", *OTHERS)
+    await asker.say("s1", "Where do we keep the times?", role="user")
+    await asker.say("s1", UTC)
+    await asker.node.running.has_reached("now")
+    brief = str(await asker.context("SessionStart", "s3", source="startup"))
+    assert "goal: Where do we keep the times? [s1]" in brief and f"last words: {UTC} [s1]" in brief
+    assert f"2026-01-05 assistant said: {UTC} [" in str(await asker.context("UserPromptSubmit", prompt=QUESTION))
+    assert await asker.context("UserPromptSubmit", "s1", prompt=QUESTION) is None, "it is the session's own"
 
 
 async def test_a_session_that_is_resumed_is_told_only_what_came_since(asker: Asker) -> None:

@@ -329,7 +329,7 @@ async def test_a_search_says_when_what_was_captured_just_now_is_not_indexed_yet(
     node.capture(line(1, FORD))
     found = node.find("passable ford")
     assert found.hits == [] and found.degraded is not None and "is being indexed" in found.degraded
-    node.indexes.maintain()  # within half a second of the capture, which goes first
+    node.indexes.maintain()  # within two seconds of the capture: what an import brings next goes first
     assert node.find("passable ford").hits == []
     monkeypatch.setattr("storage.search.index_set.IDLE_S", 0.0)
     node.indexes.maintain()

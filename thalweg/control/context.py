@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mcp_ingress.fitting.passage import best_passage
 from processors.embedding.query import encoded_query
 from processors.injection.read.brief import read_brief
-from processors.injection.read.facts import HITS, read_facts
+from processors.injection.read.facts import HITS, GivenFact, read_facts
 from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchHit
 from streams.event_types.injection import CONTEXT_INJECTED
 from streams.events import Event
 from streams.ids import derived_id
@@ -90,16 +89,19 @@ async def _context(running: Running, asked: Asked) -> Context | None:
     return None
 
 
-def facts_context(facts: Sequence[tuple[SearchHit, float]], prompt: str) -> Context | None:
+def facts_context(facts: Sequence[GivenFact], prompt: str) -> Context | None:
     """The text of facts with their confidence; None where there are none."""
-    notes = [_note(hit, prompt, confidence) for hit, confidence in facts]
+    notes = [_note(fact, prompt) for fact in facts]
     return context_of([Section("What may bear on this prompt", notes)], FACTS_TOKENS)
 
 
-def _note(hit: SearchHit, prompt: str, confidence: float) -> Note:
+def _note(fact: GivenFact, prompt: str) -> Note:
+    """The passage of the record that fits the prompt best."""
+    hit = fact.hit
     near = None if hit.passage is None else (hit.passage.start, hit.passage.end)
     start, end = best_passage(hit.text, MAX_NOTE, prompt, near)
-    return Note(hit.record_id, hit.text[start:end], hit.created_at, hit.kind, round(confidence, 3))
+    kind = f"{fact.role} said" if fact.role else hit.kind
+    return Note(hit.record_id, hit.text[start:end], hit.created_at, kind, round(fact.confidence, 3))
 
 
 def _injected(hook_event: Event, asked: Asked, context: Context) -> Event:

@@ -40,13 +40,13 @@ from streams.events import Event
 from streams.failpoints import hit
 from streams.log.base import RECORD_BYTES
 from streams.positions import Freshness
-from streams.topics import DERIVED, MEMORY, TELEMETRY
+from streams.topics import DERIVED, MEMORY
 from thalweg.process.running import Running
 
 SLICE_PASSAGES = 32
 """About half a second of one core."""
 YIELD_S = 5.0
-"""How long a slice lets an import and the stage `embed` catch up: under a load that never ends, it goes on."""
+"""How long a slice lets the stage `embed` catch up first: under a load that never ends, it goes on all the same."""
 NOT_APPLIED = "its vectors were published and not applied; `thalweg dlq list` says why"
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -112,15 +112,14 @@ class Filling:
         return True
 
     async def embed_turns(self, row: Row, embedder: Embedder, unsearched: Sequence[str]) -> bool:
-        """Embed a slice of the newest turns that lack a vector; whether there were any.
+        """Embed a slice of the newest turns that lack a vector; whether there were any. Not during an import.
 
         Of a long turn the passages that come with the whole are embedded, the others are found by their words.
         """
         labels, self.turns = await self._read(lambda cursor: lacking_turns(cursor, row["space"], unsearched))
-        if not len(labels):
+        captured = self._running.store.indexes.turns
+        if not len(labels) or captured is None or not captured.is_idle:
             return False
-        captured = Freshness(await self._running.log.end_offsets([TELEMETRY.name]))
-        await self._running.store.applied.wait(captured, timeout_s=YIELD_S, patient=True)
         await self._yield_to_writes()
         turns = await self._read(lambda cursor: _read_turns(cursor, labels))
         again = [turn for turn in turns if (turn.namespace, turn.record_id) in self._published]

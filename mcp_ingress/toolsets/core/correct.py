@@ -43,7 +43,7 @@ _FIND = " UNION ALL ".join(
 
 
 @dataclass(frozen=True)
-class Target:
+class CorrectionTarget:
     """What is corrected: a journal entry, or a belief."""
 
     id: str
@@ -77,7 +77,7 @@ def _checked_change(arguments: Mapping[str, Any]) -> str | None:
     return writes.checked_text(arguments, "text")
 
 
-def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -> Target:
+def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -> CorrectionTarget:
     """What an id names, as any tool shows it. Raises Refused where there is nothing, or nothing to correct."""
     identity = unquote(given.strip().removeprefix(f"{MEMORY_URI}/"))
     for prefix in ("", *ID_PREFIXES.values()):
@@ -89,12 +89,14 @@ def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -
     raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of `recall`"})
 
 
-def _target(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, toolset: str, kind: str) -> Target:
+def _target(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, toolset: str, kind: str
+) -> CorrectionTarget:
     if (toolset, kind) in (("talos", JOURNAL_ENTRY), ("valence", BELIEF)):
-        return Target(identity, kind == BELIEF and toolset == "valence")
+        return CorrectionTarget(identity, kind == BELIEF and toolset == "valence")
     record = read_records(cursor, namespace, {identity: kind})[identity]
     if record.id != identity:
-        return Target(record.id, is_belief=False)
+        return CorrectionTarget(record.id, is_belief=False)
     found_in = cursor.execute(
         "SELECT j.entry_id, j.content FROM entities e "
         "JOIN talos_journal j ON j.namespace = e.namespace AND j.event_id = e.source_event_id "
@@ -112,7 +114,7 @@ def _target(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, to
     )
 
 
-def _request(call: Call, target: Target, text: str | None, reason: str | None) -> tuple[Event, str]:
+def _request(call: Call, target: CorrectionTarget, text: str | None, reason: str | None) -> tuple[Event, str]:
     """The event that asks for it, and the id of what holds then."""
     if target.is_belief and text is not None:
         fields = {"old_belief_id": target.id, "new_content": text, "reason": reason or CORRECTED}

@@ -10,8 +10,7 @@ import duckdb
 import orjson
 
 from mcp_ingress.fitting.passage import Span, best_passage
-from mcp_ingress.fitting.truncation import uri_of
-from mcp_ingress.toolsets.core.records import LINE, Record, one_line, others, read_records
+from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
 from storage.search.captured import read_turns
 from storage.search.records.hits import SearchHit
 from storage.search.search import MAX_OTHERS
@@ -75,7 +74,7 @@ class Page:
                 left -= size
         return shown or [{**row, "text": one_line(row["text"])} for row in rows[:1]]
 
-    def _row(self, hit: SearchHit, records: Mapping[str, Record], turn: Mapping[str, Any] | None) -> Row:
+    def _row(self, hit: SearchHit, records: Mapping[str, RecordName], turn: Mapping[str, Any] | None) -> Row:
         """A hit as its caller reads it: what it says first, then where it is from and how it stands to others."""
         record = records[hit.record_id]
         changed = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "superseded_by": _successor(hit)}
@@ -85,7 +84,7 @@ class Page:
         return {
             "id": record.id,
             "kind": record.kind,
-            **self._text(hit, record.id),
+            **self._text(hit),
             "at": hit.created_at.date().isoformat(),
             "score": round(hit.score, 2),
             "why": "+".join(dict.fromkeys(SIDES[side] for side in hit.sides if side in SIDES)) or "related",
@@ -95,7 +94,7 @@ class Page:
             **({"times": times} if times > 1 else {}),
         }
 
-    def _text(self, hit: SearchHit, identity: str) -> dict[str, Any]:
+    def _text(self, hit: SearchHit) -> dict[str, Any]:
         near: Span | None = None if hit.passage is None else (hit.passage.start, hit.passage.end)
         if self.detail == INDEX:
             return {"text": one_line(hit.text, self.query, near)}
@@ -103,7 +102,7 @@ class Page:
         if len(hit.text) <= longest:
             return {"text": hit.text}
         start, end = best_passage(hit.text, longest, self.query, near)
-        return {"text": hit.text[start:end], "whole": uri_of("{id}", {"id": identity})}
+        return {"text": hit.text[start:end], "truncated": True}
 
 
 def _successor(hit: SearchHit) -> list[tuple[str, str]]:

@@ -133,7 +133,7 @@ TOOL = Tool(
                         "about": _TEXT,
                         "session": {**_TEXT, "description": "Where it was said"},
                         "role": {**_TEXT, "description": "Who said it: user, assistant"},
-                        "whole": {**_TEXT, "description": "The resource that has the whole text"},
+                        "truncated": {"type": "boolean", "description": "The text is longer; the resource has it"},
                         "earlier": {**_IDS, "description": "Memories that this one changes"},
                         "disputed_by": {**_IDS, "description": "Memories that change this one or contradict it"},
                         "superseded_by": {**_IDS, "description": "With `as_of`: what holds now in its place"},

@@ -1,4 +1,4 @@
-"""What `sessions` asks of the store: sessions of every kind, what happened in them, and one session's course."""
+"""What `sessions` asks of the store: sessions of every kind, their counts, and the course of one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_sessions(cursor: Cursor, namespace: str, ids: Sequence[str]) -> list[Ro
 
 
 def read_lines(cursor: Cursor, namespace: str, session_id: str, limit: int, offset: int) -> tuple[list[Row], int]:
-    """What was asked, answered and written down in a session, in order, a line each; and how many there are."""
+    """What was asked, answered and written down in a session, a line each in order; and how many."""
     chosen: dict[str, Any] = {"namespace": namespace, "session": session_id}
     rows = cursor.execute(
         f"SELECT created_at, who, text, id, count(*) OVER () FROM ({_LINES}) ORDER BY created_at, place, id "

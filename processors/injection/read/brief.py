@@ -21,14 +21,13 @@ RESUMED, COMPACTED = "resume", "compact"
 _LAST_SESSION = """
 SELECT session_id, goal, summary, project, started_at, ended_at FROM sessions
 WHERE namespace = $namespace AND parent_session_id IS NULL AND session_id <> $session
-  AND (goal IS NOT NULL OR summary IS NOT NULL)
+  AND (goal IS NOT NULL OR summary IS NOT NULL AND source IN ('talos', 'valence'))
 ORDER BY project IS NOT DISTINCT FROM $project DESC, coalesce(ended_at, started_at) DESC, session_id LIMIT 1"""
+"""A transcript in which nobody asked anything has a summary at most: the title of another session."""
 
 _LAST_WORDS = """
-SELECT text, occurred_at FROM session_events
-WHERE namespace = $namespace AND session_id = $session AND role = 'assistant' AND trim(text) <> ''
-  AND coalesce(payload->'message'->>'model', '') <> '<synthetic>'
-ORDER BY occurred_at DESC, event_id DESC LIMIT 1"""
+SELECT text, created_at FROM turns WHERE namespace = $namespace AND session_id = $session AND role = 'assistant'
+ORDER BY created_at DESC, record_id DESC LIMIT 1"""
 
 _PRIVATE = f"(SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace)"
 

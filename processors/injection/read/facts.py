@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from processors.injection.read.known import read_known, read_private
 from processors.injection.rules.floor import CandidateFact, facts_above_floor
 from processors.memory.live_search import search_live
-from storage.search.captured import CAPTURED, TOOLSET, reading, turns_asked
+from storage.search.captured import CAPTURED, TOOLSET, read_turns, reading, turns_among, turns_asked
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.hits import SearchHit
@@ -21,9 +21,15 @@ HITS = 50
 """Enough that what the session said itself does not take the place of what others said."""
 
 
-def read_facts(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, session_id: str
-) -> list[tuple[SearchHit, float]]:
+class GivenFact(NamedTuple):
+    """A hit that is worth giving, how sure that is (0 to 1), and of a turn whose it is: `user` or `assistant`."""
+
+    hit: SearchHit
+    confidence: float
+    role: str | None
+
+
+def read_facts(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, session_id: str) -> list[GivenFact]:
     """The hits that are worth giving with the prompt of the query, with their confidence; the best first.
 
     The query names the namespace, with a limit of HITS. Turns of all sessions are searched too: what the session said
@@ -41,7 +47,9 @@ def read_facts(
     in_sight = [_candidate(hit, documents) for hit in open_hits if not known.isdisjoint(stating[hit.record_id])]
     others = {hit.record_id: hit for hit in open_hits if known.isdisjoint(stating[hit.record_id])}
     facts = facts_above_floor(query.text, [_candidate(hit, documents) for hit in others.values()], in_sight)
-    return [(others[fact.record_id], fact.confidence) for fact in facts]
+    said = read_turns(cursor, turns_among(others[fact.record_id] for fact in facts))
+    given = ((others[fact.record_id], fact.confidence) for fact in facts)
+    return [GivenFact(hit, confidence, said.get(hit.label, {}).get("role")) for hit, confidence in given]
 
 
 def _documents(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[bool, int]:

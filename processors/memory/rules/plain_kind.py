@@ -1,4 +1,4 @@
-"""What sort of thing a sentence states, as people say it: a fact, a decision, a preference, a goal, a lesson, a question.
+"""What sort of thing a statement is: a fact, decision, preference, goal, lesson or question.
 
 By the words that announce it, in the languages that have a line here; what none announces is a fact.
 """
