@@ -91,6 +91,12 @@ def test_what_a_session_was_given_is_not_given_again(transcripts: Path) -> None:
     assert (found["p_needs"], found["p_facts_per_prompt"]) == (50, 0.5)
 
 
+def test_a_session_that_lacks_its_marked_prompts_counts_for_nothing(transcripts: Path) -> None:
+    report = measure_inject(transcripts, HashingEmbedder(), "hashing", marks({}, {"gone": ["needs", "u1"]}))
+    assert values(report)["p_needs_prompts"] == values(report)["p_tokens_per_prompt"] == 0
+    assert report.figures["p_needs"].target is None, "what was not asked misses no target"
+
+
 def test_a_directory_without_marked_sessions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('5\n{"sessionId": "unknown"}\nno JSON\n')
     with pytest.raises(Refused, match="no transcript of a session that is marked"):

@@ -76,6 +76,8 @@ async def test_a_tension_with_a_belief_that_is_taken_back_is_closed(agent: Agent
     await agent.call("correct", id=second["belief"]["id"], retract=True)
     [tension] = (await agent.call("tension_list"))["tensions"]
     assert tension["status"] == "resolved" and "archived" in tension["resolution"]
+    told = "SELECT count(*) FROM events WHERE event_type = 'thalweg.valence.tension.closed.v1'"
+    assert agent.node.store.sql(told) == [(1,)]
 
 
 async def test_an_id_is_taken_as_any_tool_shows_it(agent: Agent) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from processors.memory.rules.statement import word_set
@@ -13,6 +16,14 @@ SERVICES = word_set(
     "harbour lexer billing search mail queue export login audit report "
     "cache worker proxy index store ledger planner router mixer camera"
 )
+
+
+@pytest.fixture
+def thalweg(home: Path) -> Iterator[Program]:
+    """On the log of a file: how soon a broker's is read is not what this is about."""
+    program = Program(home)
+    yield program
+    program("stop")
 
 
 async def test_a_question_right_after_two_writes_is_answered_by_the_newer_first(thalweg: Program) -> None:

@@ -18,7 +18,7 @@ OLD, NEW = "The gateway of the harbour listens on port 8080.", "The gateway of t
 PAIRS = tomllib.loads((Path(__file__).parents[1] / "fixtures" / "statements.toml").read_text())
 
 
-PATIENT, QUICK = Limits(0.05, 1.0, PATIENCE_S), Limits(0.05, 1.0, 0.05)
+PATIENT, QUICK = (Limits(0.05, 1.0, vector_wait_s=seconds) for seconds in (PATIENCE_S, 0.05))
 
 
 @pytest.fixture
@@ -105,6 +105,7 @@ async def test_on_a_quiet_store_the_answer_lists_what_the_stage_finds(node: Embe
     for pair in [*PAIRS["change"][:12], *PAIRS["harmless"][:8]]:
         for text in (pair["older"], pair["newer"]):
             answer = await write(node, text)
+            assert "pending" not in answer
             said |= {answer["entry_id"]: text, answer["extracted_entities"][0]["id"]: text}
             listed |= {(text, row["text"]) for row in answer.get("contradicts", ())}
     found = node.store.sql("SELECT newer_id, older_id FROM memory_changes")

@@ -152,5 +152,6 @@ async def test_the_newer_of_two_beliefs_stands_first_though_it_is_less_sure(node
     await agent.hold(NEW, confidence={"overall": 0.3})
     newer, older = (await agent.call("belief_query", query=ASKED))["beliefs"]
     assert (newer["content"], older["content"]) == (NEW, OLD)
-    assert newer["earlier"] == [{"kind": "Belief", "id": older["id"]}]
-    assert older["disputed_by"] == [{"kind": "Belief", "id": newer["id"]}]
+    [tension] = (await agent.call("tension_list"))["tensions"]
+    assert newer["earlier"] == [{"kind": "Belief", "id": older["id"], "tension": tension["id"]}]
+    assert older["disputed_by"] == [{"kind": "Belief", "id": newer["id"], "tension": tension["id"]}]

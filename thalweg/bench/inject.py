@@ -120,11 +120,13 @@ def _report(report: Report, project: MarkedProject, by_kind: dict[str, list[Prom
     for kind in (NONE, HELPS, NEEDS):
         answers = by_kind[kind]
         share, low, high = shares([answer.counts for answer in answers])
-        target = TARGETS.get(kind) if project.part == "report" else None
+        target = TARGETS.get(kind) if answers and project.part == "report" else None
         report.add(f"{project.name}_{kind}", share, "%", target)
         report.add(f"{project.name}_{kind}_low", low, "%", bare=True)
         report.add(f"{project.name}_{kind}_high", high, "%", bare=True)
         report.add(f"{project.name}_{kind}_prompts", len(answers), "", bare=True)
     every = [answer for answers in by_kind.values() for answer in answers]
-    report.add(f"{project.name}_facts_per_prompt", sum(answer.facts for answer in every) / len(every), "")
-    report.add(f"{project.name}_tokens_per_prompt", sum(answer.tokens for answer in every) / len(every), "tokens")
+    report.add(f"{project.name}_facts_per_prompt", sum(answer.facts for answer in every) / max(len(every), 1), "")
+    report.add(
+        f"{project.name}_tokens_per_prompt", sum(answer.tokens for answer in every) / max(len(every), 1), "tokens"
+    )

@@ -58,11 +58,11 @@ async def correct(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     target = await call.read(query)
     request, new_id = _request(call, target, text, reason)
     published = await writes.publish(call, request)
-    result = await writes.decided(call, published)
+    result, problem = await writes.decision(call, published)
     is_done = result is not None and await writes.caught_up(call, published, "prune")
     is_found = text is None or await writes.caught_up(call, published, VECTOR_STAGE)
     change = {"retracted": True} if text is None else {"corrects": target.id}
-    return writes.written(published, {"id": new_id, **change}, pending=not (is_done and is_found))
+    return writes.written(published, {"id": new_id, **change}, pending=not (is_done and is_found), problem=problem)
 
 
 def _checked_change(arguments: Mapping[str, Any]) -> str | None:
