@@ -77,7 +77,7 @@ class CognitiveNode:
                     for fact in facts:
                         self._apply(self.store.record(encode(DERIVED.name, fact)))
             at, reached = Partition(record.topic, record.partition), record.offset + 1
-            self.applied.advance({at: reached}, {("embed", at): reached})
+            self.applied.advance({at: reached}, {(stage, at): reached for stage in ("embed", "changes")})
         return [record.position for record in lying]
 
     def _apply(self, record: Record) -> None:

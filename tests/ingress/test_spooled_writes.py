@@ -26,6 +26,7 @@ from tests.valence.conftest import BeliefNode
 SESSION = "2026-01-05-away"
 UUID = "00000000-0000-4000-8000-000000000001"
 WRITES: dict[str, dict[str, Any]] = {
+    "remember": {"text": "Caches lie."},
     "session_open": {"session_id": SESSION, "goal": "Go on"},
     "journal_write": {"content": "Caches lie.", "category": "insight"},
     "friction_log": {"description": "Slow", "category": "tooling"},
@@ -46,9 +47,11 @@ WRITES: dict[str, dict[str, Any]] = {
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
-ASK_FIRST = {"store_dual_judge_scores", "get_golden_test_results"}
+ASK_FIRST = {"store_dual_judge_scores", "get_golden_test_results", "correct"}
 """Tools that ask judges or the store before they write."""
 READS: dict[str, dict[str, Any]] = {
+    "recall": {"query": "caches"},
+    "sessions": {},
     "journal_query": {"query": "caches"},
     "graph_query": {"cypher": "MATCH (s:Session) RETURN count(s)"},
     "pattern_check": {"session_id": SESSION},

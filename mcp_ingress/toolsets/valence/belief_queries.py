@@ -250,7 +250,10 @@ def list_tensions(
 
 
 def _same_tensions(namespace: str, clusters: Clusters, pairs: Sequence[tuple[str, str, str, str]]) -> list[list[str]]:
-    """The ids of (tension, status, belief, belief) by what they are between, in the order of the first of each."""
+    """The ids of (tension, status, belief, belief) by what they are between.
+
+    In the order of the first of each.
+    """
     labels = np.array([document_label(namespace, belief) for *_, a, b in pairs for belief in (a, b)], np.int64)
     found = clusters.find(labels)
     stated = np.where(found == ABSENT, -labels, found).reshape(-1, 2)

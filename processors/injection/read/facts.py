@@ -22,7 +22,10 @@ HITS = 50
 
 
 class GivenFact(NamedTuple):
-    """A hit that is worth giving, how sure that is (0 to 1), and of a turn whose it is: `user` or `assistant`."""
+    """A hit that is worth giving, and how sure that is (0 to 1).
+
+    `role`: of a turn, `user` or `assistant`.
+    """
 
     hit: SearchHit
     confidence: float

@@ -6,9 +6,10 @@ late     the share of the prompt's tokens that a fact meets, weighed by their ra
 rare     as how much the words count that the fact shares with the prompt, in words that no record has: its BM25 over
          the rarity of such a word. So the same floor holds in a small store, where few words are known to be rare
 
-A fact is given where `rare` is MIN_RARE or more, and its fit reaches FLOOR and leads by LEAD what the session has: whoever goes on with what is
-under way has it in sight. Without token vectors (an untrained model, none, or vectors that are still being made)
-UNREAD stands for `late`, and words alone tell. docs/search.md says how the numbers were chosen, and what they reach.
+A fact is given where `rare` is MIN_RARE or more, and its fit reaches FLOOR and leads by LEAD what the session has: a
+prompt that goes on with what is under way has it in sight. Without token vectors (an untrained model, none, or vectors
+that are still being made) UNREAD stands for `late`, and words alone tell. docs/search.md says how the numbers were
+chosen, and what they reach.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LEAD = 0.1
 RARE_SHARE = 0.08
 UNREAD = 0.4
 MIN_RARE = 1.0
-"""In a language that the model was not trained on, the tokens of any two texts are near each other: words must agree."""
+"""In a language that the model was not trained on, the tokens of any two texts are near: words must agree."""
 MIN_TERMS = 4
 """A prompt of fewer distinct terms ("yes", "continue", "commit this") says what to do next, and asks for no fact."""
 MAX_FACTS = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from processors.frame.reducer import DOCUMENTS, Key, Outcome, Reducer, Rows, at
+from processors.frame.reducer import DOCUMENT_TAGS, DOCUMENTS, Key, Outcome, Reducer, Rows, at
 from processors.talos.rules.extraction import (
     FRICTION_LOGGED,
     JOURNAL_WRITTEN,
@@ -105,7 +105,10 @@ def _closed(logged: LoggedEvent, rows: Rows) -> Outcome:
 
 
 def _written_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield DOCUMENTS, (document_label(logged.event.namespace, entry_id(logged.event)),)
+    identity = entry_id(logged.event)
+    yield DOCUMENTS, (document_label(logged.event.namespace, identity),)
+    for tag in logged.event.data.get("tags") or ():
+        yield DOCUMENT_TAGS, (identity, tag)
 
 
 def _written(logged: LoggedEvent, rows: Rows) -> Outcome:
