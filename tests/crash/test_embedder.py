@@ -28,7 +28,7 @@ from thalweg.control.search import search_node
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.process]
 LIMIT_S = 0.2
 SLOW_S = 60.0
 BESIDE_S = 20.0

@@ -22,6 +22,8 @@ from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import opened_door
 from tests.schema import migrated_home
 
+pytestmark = pytest.mark.process
+
 TOKEN = "a-token"
 
 

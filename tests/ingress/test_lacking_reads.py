@@ -26,6 +26,8 @@ from thalweg.control.search import search_node, why_node
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
+pytestmark = pytest.mark.process
+
 FOREVER_S = 10 * PATIENCE_S
 SEARCHES = {
     "journal_query": {"query": "gearbox whines"},

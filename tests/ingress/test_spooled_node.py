@@ -24,6 +24,8 @@ from thalweg.process.running import Running
 from thalweg.process.store_access import snapshot_of
 from thalweg.settings import Settings
 
+pytestmark = pytest.mark.process
+
 
 class Outage:
     """The log of every node in this process is away while `is_on`."""

@@ -22,6 +22,8 @@ from tests.schema import migrated_home
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
+pytestmark = pytest.mark.process
+
 START = datetime(2026, 1, 5, tzinfo=ZERO)
 UTC = "We decided to store all times of the billing service in UTC."
 QUESTION = "Was it decided that we store all times of the billing service in UTC?"

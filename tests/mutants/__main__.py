@@ -24,7 +24,7 @@ from tests.mutants.catalogue import ROOT, Mutant, chosen_from, kept_mutants
 WORKERS = 2
 MOST_S = 180
 """A mutant that makes its tests run longer than this is seen, too: the tests did not pass."""
-QUICK = "not kafka and not crash and not process and not conformance and not models"
+TESTS = "not kafka and not crash and not conformance and not models"
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "node_modules", ".*_cache")
 _FAILED = 1
 """Pytest's code for failed tests, and Python's own where pytest is missing, which prints nothing on standard output."""
@@ -100,7 +100,7 @@ def _write(path: Path, text: str) -> None:
 def run_tests(tree: Path, tests: Sequence[str], options: Sequence[str], most_s: float = MOST_S) -> tuple[int, str]:
     """The exit code of pytest in this tree (a failure when it takes too long), and what it printed on standard
     output."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", QUICK, *options, *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", TESTS, *options, *tests]
     environment = os.environ | {"PYTHONPATH": str(tree)}
     try:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=most_s)

@@ -10,6 +10,8 @@ import pytest
 
 from storage.sql.run import run_sql
 
+pytestmark = pytest.mark.process
+
 PAGE = (Path(__file__).parents[2] / "docs" / "questions.md").read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^## (\d+\. .*?)\n.*?```sql\n(.*?)```(.*?)(?=^## |\Z)", PAGE, flags=re.MULTILINE | re.DOTALL)
 

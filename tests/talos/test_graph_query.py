@@ -19,6 +19,8 @@ from streams.errors import Refused, Unavailable
 from streams.positions import Freshness
 from tests.talos.node import SmallNode
 
+pytestmark = pytest.mark.process
+
 SESSION = "2026-01-05-graph"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processors.memory.live_search import search_live
+from processors.memory.read.live_search import search_live
 from processors.memory.read.standing import read_successors
 from storage.search.query import Query
 from storage.search.records.filter import Filter

@@ -1,6 +1,6 @@
 """Searches from the command line: the tools' engine, and everything it knows about each hit.
 
-What is no longer valid is left out (`processors/memory/live_search.py`), unless a moment is named at which it was.
+What is no longer valid is left out (`processors.memory.read.live_search.py`), unless a moment is named at which it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcp_ingress.call import SEARCH_STAGES
 from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
 from processors.injection.read.injections import read_injections
-from processors.memory.live_search import search_live
+from processors.memory.read.live_search import search_live
 from processors.memory.registry import CATEGORIES
 from storage.search.captured import read_turns, turns_among
 from storage.search.index_set import IndexSet

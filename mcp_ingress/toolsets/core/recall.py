@@ -12,7 +12,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.core.page import DETAILS, Page
 from mcp_ingress.toolsets.core.records import KIND, TURN
-from processors.memory.live_search import search_live
+from processors.memory.read.live_search import search_live
 from processors.memory.registry import KINDS
 from processors.memory.rules.plain_kind import PLAIN_KINDS
 from storage.search.records.filter import Filter, TagFilter

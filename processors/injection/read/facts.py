@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from processors.injection.read.known import read_known, read_private
 from processors.injection.rules.floor import CandidateFact, facts_above_floor
-from processors.memory.live_search import search_live
+from processors.memory.read.live_search import search_live
 from storage.search.captured import CAPTURED, TOOLSET, read_turns, reading, turns_among, turns_asked
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
