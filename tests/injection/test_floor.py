@@ -23,8 +23,8 @@ MANY = 1000
 
 
 def hit(number: int, late: float | None, words: float, text: str = "Times are stored in UTC.") -> CandidateFact:
-    """A record with this `late`, and with words of the prompt that count as this many words that no record has."""
-    return CandidateFact(f"r{number}", text, MANY, late, words * rarity(MANY, 0) or None)
+    """A record with this `late`, and with words of the prompt that count as this many words that one record has."""
+    return CandidateFact(f"r{number}", text, MANY, late, words * rarity(MANY, 1) or None)
 
 
 def candidate(number: int, fitting: float, text: str = "Times are stored in UTC.") -> CandidateFact:
@@ -54,7 +54,7 @@ def test_a_fact_without_a_rare_word_of_the_prompt_is_not_given_nor_in_sight_howe
 
 
 def test_what_counts_as_rare_goes_by_the_size_of_the_store() -> None:
-    small, large = (CandidateFact("r1", "text", size, 0.0, 3 * rarity(size, 0)) for size in (20, 100_000))
+    small, large = (CandidateFact("r1", "text", size, 0.0, 3 * rarity(size, 1)) for size in (5, 100_000))
     assert fit(small) == pytest.approx(fit(large)) == pytest.approx(3 * RARE_SHARE)
     assert fit(CandidateFact("r1", "text", 0, 0.5)) == 0.5, "an empty store divides by no zero"
 

@@ -1,10 +1,10 @@
 """Which of the facts that a search for a prompt finds are given to the model without its asking.
 
-    fit = late + 0.08 · rare
+    fit = late + 0.07 · rare
 
 late     the share of the prompt's tokens that a fact meets, weighed by their rarity: the side `late` of a hit
-rare     as how much the words count that the fact shares with the prompt, in words that no record has: its BM25 over
-         the rarity of such a word. So the same floor holds in a small store, where few words are known to be rare
+rare     as how much the words count that the fact shares with the prompt, in words that one record alone has: its
+         BM25 over the rarity of such a word. So the same floor holds in a store of five records and of a million
 
 A fact is given where `rare` is MIN_RARE or more, and its fit reaches FLOOR and leads by LEAD what the session has: a
 prompt that goes on with what is under way has it in sight. Without token vectors (an untrained model, none, or vectors
@@ -24,7 +24,7 @@ from storage.search.words.bm25 import rarity
 
 FLOOR = 0.6
 LEAD = 0.1
-RARE_SHARE = 0.08
+RARE_SHARE = 0.07
 UNREAD = 0.4
 MIN_RARE = 1.0
 """In a language that the model was not trained on, the tokens of any two texts are near: words must agree."""
@@ -79,5 +79,5 @@ def fit(candidate: CandidateFact) -> float:
 
 
 def rare(candidate: CandidateFact) -> float:
-    """As how many words that no record has the words count that the record shares with the prompt."""
-    return (candidate.bm25 or 0.0) / rarity(max(candidate.documents, 1), 0)
+    """As how many words that one record alone has the words count that the record shares with the prompt."""
+    return (candidate.bm25 or 0.0) / rarity(max(candidate.documents, 1), 1)
