@@ -45,6 +45,18 @@ async def test_the_newest_text_alone_is_recalled_with_its_kind_and_what_it_is_ab
         await agent.call("correct", id=answer["id"], retract=True)
 
 
+async def test_what_was_corrected_disputes_nothing_any_more(agent: Agent) -> None:
+    said = [f"The gateway listens on port {port}." for port in (8080, 8081, 8082)]
+    ids = []
+    for text in said[:2]:
+        ids.append((await agent.call("remember", text=text, kind="fact"))["id"])
+        agent.node.clock.time += timedelta(hours=1)
+    newest = (await agent.call("correct", id=ids[1], text=said[2]))["id"]
+    rows = {row["id"]: row for row in (await agent.call("recall", query="gateway port"))["results"]}
+    assert list(rows) == [newest, ids[0]] and rows[ids[0]]["disputed_by"] == [newest]
+    assert ids[0] in rows[newest]["earlier"]
+
+
 @pytest.mark.parametrize("kind", ["fact", "goal"])
 async def test_what_is_taken_back_is_recalled_no_more_but_as_of_then(agent: Agent, kind: str) -> None:
     identity, then = await kept(agent, kind), agent.node.clock.now().isoformat()

@@ -34,8 +34,12 @@ def search_live(
         return replace(then, hits=_with_successors(cursor, indexes, query.filter.namespace, then.hits))
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
     namespace = query.filter.namespace
-    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
-    ended = read_ended(cursor, namespace, stated)
+    named = {
+        identity
+        for hit in found.hits
+        for identity in (hit.record_id, *(other for _, other in (*hit.also, *hit.disputed_by)))
+    }
+    ended = read_ended(cursor, namespace, sorted(named))
     left = [_without(cursor, indexes, namespace, hit, ended) for hit in found.hits]
     hits = [hit for hit in left if hit is not None]
     shown = with_disputes(cursor, namespace, hits[: query.limit])
@@ -58,9 +62,12 @@ def _without(
 
     Another record that states the same takes the place of one that has ended.
     """
-    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
+    also, disputed_by = (
+        [(kind, identity) for kind, identity in others if identity not in ended]
+        for others in (hit.also, hit.disputed_by)
+    )
     if hit.record_id not in ended:
-        return replace(hit, also=also)
+        return replace(hit, also=also, disputed_by=disputed_by)
     if not also:
         return None
     label = document_label(namespace, also[0][1])
