@@ -143,6 +143,7 @@ async def fill(reader: Reader) -> dict[str, Any]:
     ids["session"] = session["session_id"]
     for number, text in enumerate(TEXTS):
         about = [{"name": f"Gear {number} " + PROSE[:3000], "type": "tool"}, {"name": "Gear", "type": "tool"}]
+        await reader.call("remember", text=f"{text[:90_000]} Mind that.", about=PROSE[:200])
         await reader.call("journal_write", content=text, category="insight", domain=PROSE, session_id=ids["talos"])
         await reader.call("friction_log", description=text, category="tooling", session_id=ids["talos"])
         await reader.call("friction_log", description=text, category="tooling")
@@ -196,6 +197,8 @@ async def import_turns(node: Library, folder: Path) -> None:
 async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     """Every tool and resource that reads, for as much as it gives."""
     for query in (ASKED, "冬天的齿轮", "👍🏽", "x" * 50):
+        for detail in ("text", "index"):
+            await reader.call("recall", query=query, max_tokens=5500, detail=detail)
         await reader.call("journal_query", query=query, limit=100)
         await reader.call("belief_query", query=query, limit=100, include_superseded=True)
         await reader.call("hybrid_search", query_text=query, top_k=100)
@@ -208,6 +211,9 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.call("belief_get", belief_id=belief, include_history=True, include_tensions=True)
     [entity, *_] = (await reader.call("entity_search", query="gear", limit=100))["entities"]
     await reader.call("entity_get", entity_id=entity["id"], include_beliefs=True, belief_limit=100)
+    await reader.call("sessions")
+    for session in (TRANSCRIPT, ids["session"], ids["talos"]):
+        await reader.call("sessions", id=session)
     listed = await reader.call("exchange_list", session_id=TRANSCRIPT)
     assert listed["total_count"] == ROWS and listed["more"]
     await reader.call("exchange_list", session_id=ids["session"])
@@ -222,6 +228,8 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     await reader.call("tension_list", limit=100)
     superseded = {"new_content": f"It is quick. {PROSE}", "reason": PROSE}
     await reader.call("belief_supersede", old_belief_id=ids["opposed"], **superseded)
+    kept = (await reader.call("remember", text=f"The gear is blue. {PROSE}"))["id"]
+    await reader.call("correct", id=kept, text=f"The gear is green. {PROSE}", reason=PROSE)
     await reader.call("session_end", session_id=ids["session"], summary=PROSE, themes=[PROSE, "oil"] * 30)
     await reader.call("session_get", session_id=ids["session"])
     await reader.call("session_close", session_id=ids["talos"], summary=PROSE)
