@@ -83,6 +83,15 @@ async def test_a_write_names_what_it_changes_under_the_id_that_can_be_corrected(
     assert rows[new["id"]]["earlier"] == [old["id"]] and rows[old["id"]]["disputed_by"] == [new["id"]]
 
 
+async def test_a_call_that_is_repeated_on_a_connection_without_the_session_is_the_same_call(agent: Agent) -> None:
+    await agent.call("session_open", session_id="2026-01-05-a", goal="Mend the gateway")
+    once = await agent.call("remember", text=SAID["decision"], kind="decision", request_id="one")
+    agent.node.connection.open_session_id = None
+    again = await agent.call("remember", text=SAID["decision"], kind="decision", request_id="one")
+    rows = agent.node.store.sql("SELECT entry_id, session_id FROM talos_journal")
+    assert again["id"] == once["id"] and rows == [(once["id"], "2026-01-05-a")]
+
+
 async def test_a_name_that_says_nothing_is_not_recalled(agent: Agent) -> None:
     names = {"persona": "gateway", "protocol": "gateway first", "human": "Gateway"}
     await agent.call("session_open", session_id="2026-01-05-a", goal="Mend the gateway", **names)

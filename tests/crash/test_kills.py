@@ -11,6 +11,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from tests.crash.invariants import check_all, indexes_at_rest_hold_the_rows, liv
 from tests.crash.load import Load
 from tests.crash.recovery import RECOVERED_S, recovery_s
 from tests.node_process import NodeProcess
-from tests.patience import Tries
+from tests.patience import PATIENCE_S, Tries
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
@@ -48,8 +49,21 @@ def a_node(tmp_path: Path, broker_url: str | None) -> NodeProcess:
     return NodeProcess(tmp_path / "home", broker_url, THALWEG_OTLP_TOPICS="1")
 
 
+def wait_for_turns(node: NodeProcess, timeout_s: float = 2 * PATIENCE_S) -> None:
+    """Until every turn has its vector, for which nothing else waits: else they come between two looks."""
+    deadline = time.monotonic() + timeout_s
+    while missing := node.sql(
+        "SELECT count(*) AS missing FROM turns t "
+        "WHERE NOT EXISTS (FROM turn_embeddings e SEMI JOIN live_spaces USING (space) WHERE e.label = t.label) "
+        "HAVING missing > 0"
+    ):
+        assert time.monotonic() < deadline, missing
+        time.sleep(0.2)
+
+
 def rebuilt(node: NodeProcess) -> None:
     """I8: stop, delete the store, replay the log, compare."""
+    wait_for_turns(node)
     node.settle()
     with node.store() as store:
         before = live(store)

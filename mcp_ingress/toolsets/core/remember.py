@@ -48,7 +48,7 @@ async def remember(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 async def _keep_entry(call: Call, kind: str, text: str, about: str | None) -> dict[str, Any]:
     entry = {"content": text, "category": _CATEGORIES[kind], "domain": about}
     tags = [kind] if _CATEGORIES[kind] == "reflection" else None
-    answer = await write_entry(call, {**entry, "session_id": call.connection.open_session_id, "tags": tags})
+    answer = await write_entry(call, {**entry, "tags": tags}, open_session_id=call.connection.open_session_id)
     return answer | {"id": answer["entry_id"]}
 
 

@@ -18,10 +18,11 @@ from streams.errors import Refused
 from streams.event_types.talos import CATEGORIES
 
 
-async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+async def write_entry(call: Call, arguments: dict[str, Any], *, open_session_id: str | None = None) -> dict[str, Any]:
     """Publish the entry and answer from the same pure extraction that the `extract` stage runs.
 
-    Meanwhile the earlier memories are found of which it changes what they say.
+    Meanwhile the earlier memories are found of which it changes what they say. `open_session_id`: of the connection,
+    where the arguments name none. The event's id does not depend on it: the same call on another connection is one.
     """
     session_id, category = answers.checked_session_id(arguments.get("session_id")), arguments["category"]
     domain = (arguments.get("domain") or "").strip() or None
@@ -29,6 +30,9 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     confidence = _checked_confidence(arguments.get("confidence"))
     entry = {"content": writes.checked_text(arguments, "content"), **given, "confidence": confidence}
     event = writes.request(call, "talos.journal.written", entry, subject=session_id)
+    if session_id is None and open_session_id is not None:
+        session_id = open_session_id
+        event = writes.with_findings(event, {"session_id": session_id}).changed(subject=session_id)
     found = extract(event)
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
