@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress import writes
@@ -16,23 +17,17 @@ from processors.talos.rules.identifiers import entry_id
 from processors.talos.rules.ontology import PRELOADED, domain_id, is_known_domain
 from streams.errors import Refused
 from streams.event_types.talos import CATEGORIES
+from streams.events import Event
 
 
 async def write_entry(call: Call, arguments: dict[str, Any], *, open_session_id: str | None = None) -> dict[str, Any]:
     """Publish the entry and answer from the same pure extraction that the `extract` stage runs.
 
     Meanwhile the earlier memories are found of which it changes what they say. `open_session_id`: of the connection,
-    where the arguments name none. The event's id does not depend on it: the same call on another connection is one.
+    where the arguments name none.
     """
-    session_id, category = answers.checked_session_id(arguments.get("session_id")), arguments["category"]
-    domain = (arguments.get("domain") or "").strip() or None
-    given = {"category": category, "session_id": session_id, "domain": domain, "tags": arguments.get("tags")}
-    confidence = _checked_confidence(arguments.get("confidence"))
-    entry = {"content": writes.checked_text(arguments, "content"), **given, "confidence": confidence}
-    event = writes.request(call, "talos.journal.written", entry, subject=session_id)
-    if session_id is None and open_session_id is not None:
-        session_id = open_session_id
-        event = writes.with_findings(event, {"session_id": session_id}).changed(subject=session_id)
+    event = _written(call, arguments, open_session_id)
+    session_id, category, domain = (event.data.get(name) for name in ("session_id", "category", "domain"))
     found = extract(event)
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
@@ -47,6 +42,19 @@ async def write_entry(call: Call, arguments: dict[str, Any], *, open_session_id:
     }
     answer = {"entry_id": entry_id(event), **fields, **contradiction_fields(contradictions.found)}
     return writes.written(published, answer, pending=contradictions.is_pending, warnings=warnings)
+
+
+def _written(call: Call, arguments: Mapping[str, Any], open_session_id: str | None) -> Event:
+    """The entry as an event. Its id does not depend on the open session: repeated on another connection it is one."""
+    session_id, category = answers.checked_session_id(arguments.get("session_id")), arguments["category"]
+    domain = (arguments.get("domain") or "").strip() or None
+    given = {"category": category, "session_id": session_id, "domain": domain, "tags": arguments.get("tags")}
+    confidence = _checked_confidence(arguments.get("confidence"))
+    entry = {"content": writes.checked_text(arguments, "content"), **given, "confidence": confidence}
+    event = writes.request(call, "talos.journal.written", entry, subject=session_id)
+    if session_id is not None or open_session_id is None:
+        return event
+    return writes.with_findings(event, {"session_id": open_session_id}).changed(subject=open_session_id)
 
 
 def _domain_term(domain: str | None) -> str | None:
