@@ -56,16 +56,20 @@ def test_writes_of_an_outage_are_spooled_and_follow_in_order_when_kafka_is_back(
             node.kill()
 
 
-def test_a_node_whose_kafka_is_gone_ends_when_it_is_asked_to(own_broker: Broker, tmp_path: Path) -> None:
-    node = NodeProcess(tmp_path / "node", own_broker.url).start()
-    with closing(Client(node.home)) as client:
-        client.insist("journal_write", {"content": "The gauge reads 1.", "category": "insight"}, "request-1")
-        node.settle()
-        own_broker.kill()
-        client.insist(
-            "journal_write", {"content": "The gauge reads 2.", "category": "insight"}, "request-2", spooled=True
-        )
-    assert node.stop() in (0, 1), node.log_tail()
+def test_a_node_whose_kafka_is_gone_closes_its_store_and_ends_well_when_it_is_asked_to(
+    own_broker: Broker, tmp_path: Path
+) -> None:
+    for time in range(3):  # how a Faust app meets the end of its broker is a matter of the moment
+        node = NodeProcess(tmp_path / "node", own_broker.url).start()
+        with closing(Client(node.home)) as client:
+            client.insist("journal_write", {"content": f"Gauge {time} reads 1.", "category": "insight"}, f"a-{time}")
+            node.settle()
+            own_broker.kill()
+            said = {"content": f"Gauge {time} reads 2.", "category": "insight"}
+            client.insist("journal_write", said, f"b-{time}", spooled=True)
+        assert node.stop() == 0, node.log_tail()
+        assert not (node.home / "thalweg.duckdb.wal").exists(), "a store that is closed has no log of its own"
+        own_broker.start()
 
 
 def test_a_directory_remembers_its_kafka_and_why_its_last_node_ended(own_broker: Broker, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 logger = logging.getLogger("thalweg")
 
 STOP_TIMEOUT_S = 5.0
+PART_TIMEOUT_S = 2 * STOP_TIMEOUT_S
 
 
 class Parts:
@@ -41,13 +43,32 @@ class Parts:
         self._stopping.set()
 
     async def stop(self) -> None:
-        """Finish what was accepted, save the indexes, release the lock; bounded."""
+        """Finish what was accepted, save the indexes, release the lock; a part that does not end in time is left."""
         for task in self._critical:
             if task.get_name() != self.finishes:
                 task.cancel()
         for close in reversed(self._closers):
-            try:
-                await asyncio.wait_for(close(), STOP_TIMEOUT_S + 5)
-            except Exception:
-                logger.warning("stopping: %s failed", close, exc_info=True)
+            await close_within(PART_TIMEOUT_S, close)
         self._closers.clear()
+
+
+async def close_within(timeout_s: float, *closers: Callable[[], Awaitable[None]]) -> None:
+    """Close parts at the same time. One that neither ends nor lets itself be cancelled is left to the process's end.
+
+    A Faust app is such a part once its broker is gone: its consumer's thread dies before it says that it stopped.
+    """
+    tasks = {asyncio.ensure_future(close()): close for close in closers}
+    if not tasks:
+        return
+    done, late = await asyncio.wait(tasks, timeout=timeout_s)
+    for task in late:
+        task.cancel()
+        logger.warning("stopping: %s did not end within %g s and is left", _name(tasks[task]), timeout_s)
+    for task in done:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("stopping: %s failed", _name(tasks[task]), exc_info=error)
+
+
+def _name(close: Callable[[], Awaitable[None]]) -> str:
+    function = close.func if isinstance(close, functools.partial) else close
+    return getattr(function, "__qualname__", str(function))

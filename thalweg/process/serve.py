@@ -28,7 +28,7 @@ from thalweg.process.worker import Worker
 from thalweg.settings import Settings
 from thalweg.status import last_node
 
-STOP_S = 15.0
+STOP_S = 30.0
 
 
 class WithoutSecrets(logging.Formatter):
@@ -56,8 +56,8 @@ def serve(settings: Settings) -> int:
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
     # Faust's consumers make loops of their own, each in a thread
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    with asyncio.Runner() as runner:
-        return runner.run(_serve(settings))
+    # Not closed: that waits for the parts that `stop` left, and the process ends now.
+    return asyncio.Runner().run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> int:
@@ -95,9 +95,15 @@ async def _serve(settings: Settings) -> int:
         if isinstance(node, Node) and isinstance(error, duckdb.Error) and is_damage(error):
             node.running.store.database.condemn()  # the next start moves the file aside and replays the log
         die(error, settings)
-    loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process
+    loop.call_later(STOP_S, _end_unstopped)
     await node.stop()
     return 0
+
+
+def _end_unstopped() -> None:
+    """End a node whose parts, each within its bound, took too long together. The log has everything."""
+    print(f"thalweg: the node did not stop within {STOP_S:g} s and ends now", file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 def met_full_disk(error: BaseException, settings: Settings) -> bool:

@@ -23,7 +23,7 @@ from streams.log.base import Log
 from streams.log.kafka_security import KafkaSecurity
 from streams.log.sqlite import SqliteLog
 from thalweg.environment import process_environment
-from thalweg.process.parts import STOP_TIMEOUT_S
+from thalweg.process.parts import STOP_TIMEOUT_S, close_within
 from thalweg.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -62,6 +62,8 @@ async def run_stages(
     is_kafka = settings.broker_url.startswith("kafka://")
     security = KafkaSecurity.from_environ(process_environment()) if is_kafka else None
     apps = []
+    stops: list[Callable[[], Awaitable[None]]] = []
+    closers.append(functools.partial(_stop, stops))
     for group, members in by_group(settings.broker_url, runners).items():
         directory = settings.home / "faust" / group
         directory.mkdir(parents=True, exist_ok=True)
@@ -75,9 +77,17 @@ async def run_stages(
             security=security,
         )
         app, running = await _start(worker, make)
-        closers.append(functools.partial(running.__aexit__, None, None, None))
+        stops.append(functools.partial(_stop_app, running))
         apps.append(app)
     await asyncio.gather(*(worker.watch(app) for app in apps))
+
+
+async def _stop_app(running: Any) -> None:
+    await running.__aexit__(None, None, None)
+
+
+async def _stop(stops: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    await close_within(STOP_TIMEOUT_S, *stops)
 
 
 async def _start(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
@@ -87,7 +97,7 @@ async def _start(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
     """
     while True:
         app = make()
-        running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)
+        running = worker.faust_app_running(app, stop_timeout=None)
         try:
             await running.__aenter__()
             return app, running
