@@ -1,0 +1,1 @@
+"""The rules of Context Graph: pure functions of values."""
