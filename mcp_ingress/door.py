@@ -261,7 +261,8 @@ class Door:
                 record.failed("error", own)
         spans.describe_failure(own)
         is_refusal = isinstance(error, Refused)
-        extra = {**error.extra, **_staleness(tool, call)} if is_refusal else error.extra
+        notes = _staleness(tool, call) if is_refusal else {}
+        extra = {**style.explanation(error, own), **error.extra, **notes}
         message = excerpt(error.message, MAX_MESSAGE)
         body = fit(style.body(name, own, message, extra, degraded=isinstance(error, Unavailable)), NOTHING_LONG, {})
         category = str(body.get("error", message))

@@ -43,14 +43,27 @@ class ThalwegError(Exception):
 
 
 class Refused(ThalwegError):
-    """The caller can correct it. A tool may give an instance a `code` of its own."""
+    """The caller can correct it. A tool may give an instance a `code` of its own.
+
+    `reason`: what is wrong with an argument (`missing`, `type`, `range`, `enum`, `unknown_argument`), and `field`: its
+    name; for toolsets whose errors say them.
+    """
 
     code = "invalid_argument"
     remedy = "Correct the argument that the message names and call again."
 
-    def __init__(self, message: str, *, code: str | None = None, **extra: Any) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        reason: str | None = None,
+        field: str | None = None,
+        **extra: Any,
+    ) -> None:
         super().__init__(message, **extra)
         self.error_code = code or type(self).code
+        self.reason, self.field = reason, field
 
 
 class SettingsError(Refused):

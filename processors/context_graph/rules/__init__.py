@@ -1,1 +1,1 @@
-"""The rules of Context Graph: pure functions of values."""
+"""What Context Graph decides by, as pure functions."""
