@@ -252,7 +252,8 @@ async def test_no_answer_takes_more_than_6000_tokens_and_what_is_left_out_can_be
     await ask(reader, ids)
     known = {row[0] for row in reader.node.store.sql("SELECT text FROM documents")}
     known |= {row[0] for row in reader.node.store.sql("SELECT reflection FROM episode_memory")} | {PROSE, WORD, *TEXTS}
-    known |= {row[0] for row in reader.node.store.sql("SELECT content FROM context_memories")}
+    kept = reader.node.store.sql("SELECT unnest([content, rationale]) FROM context_memories")
+    known |= {text for (text,) in kept}
     known |= {f"Turn {number}. {PROSE}" for number in range(3)}
     wholes = {uri: await reader.whole(uri) for uri, *_ in list(reader.passages)}
     assert all(text in known and len(text) > MAX_TEXT for text in wholes.values())
