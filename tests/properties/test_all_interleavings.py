@@ -49,6 +49,12 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("space.registered", "memory.embedded", "memory.change_found", "space.switched", "dead_letter.dropped"),
         *("gen_ai.request",),
     ),
+    # a memory is stored twice while searches return it and its vector comes
+    "context_graph": (
+        *("context.memory.stored", "context.memory.stored", "context.memory.injected"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
 }
 
 

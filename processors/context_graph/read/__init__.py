@@ -1,1 +1,1 @@
-"""What Context Graph's tools read from the store and its indexes, as objects."""
+"""What Context Graph reads of the store and the indexes."""

@@ -1,0 +1,161 @@
+"""search_graph: find memories by meaning and words, each with how near it is to the query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC
+from typing import Any
+
+import duckdb
+
+from mcp_ingress import writes
+from mcp_ingress.call import Call
+from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
+from mcp_ingress.tool import GAP_FIELDS, Tool
+from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.nearness import Nearness, nearness_of
+from processors.context_graph.rules.memories import TOOLSET
+from processors.memory.read.live_search import EVERY_HIT
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.filter import Filter
+from storage.search.records.hits import SearchHit, SearchResult
+from storage.search.records.matches import DocumentMatches
+from storage.search.search import search
+from storage.statements import marks
+from streams.clock import format_time
+from streams.event_types.context_graph import MODALITIES
+
+MAX_QUERY = 10_000
+Row = dict[str, Any]
+
+
+async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Wait for what the caller has written, search, and keep what is near enough."""
+    query = writes.checked_text(arguments, "query", most=MAX_QUERY)
+    modality, least = arguments.get("modality"), arguments["minSimilarity"]
+    chosen = Filter(call.namespace, toolsets=(TOOLSET,), kinds=(modality,) if modality else ())
+    is_fresh = await call.fresh(vectors=True)
+
+    def near(
+        cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
+    ) -> tuple[SearchResult, list[Row]]:
+        found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
+        memories = _read_memories(cursor, call.namespace, found.hits)
+        return found, [_shown(hit, nearness[hit.label], memories[hit.label]) for hit in found.hits]
+
+    found, rows = await call.search(query, chosen, arguments["topK"], near)
+    leave_recall(call, "search_graph", query, rows)
+    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    if found.degraded is not None:
+        notes |= {"degraded": True, "message": found.degraded}
+    return {"success": True, "results": rows, "count": len(rows), **notes}
+
+
+def _near_enough(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    query: Query,
+    prefetched: DocumentMatches | None,
+    least: float,
+) -> tuple[SearchResult, Mapping[int, Nearness]]:
+    """The best hits of at least this similarity, and the nearness of each by its label."""
+    deep = replace(query, limit=EVERY_HIT, pool=query.pool_size) if least > 0 else query
+    found = search(cursor, indexes, deep, prefetched)
+    nearness = nearness_of(indexes, query, [hit.label for hit in found.hits])
+    hits = [hit for hit in found.hits if nearness[hit.label].similarity >= least]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
+
+
+def _read_memories(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: list[SearchHit]
+) -> dict[int, tuple[Any, ...]]:
+    """label -> content, importance, tags, rationale."""
+    if not hits:
+        return {}
+    labels = [hit.label for hit in hits]
+    rows = cursor.execute(
+        "SELECT label, content, importance, tags, rationale FROM context_memories "
+        f"WHERE label IN ({marks(labels)}) AND namespace = ?",
+        [*labels, namespace],
+    ).fetchall()
+    return {label: tuple(row) for label, *row in rows}
+
+
+def _shown(hit: SearchHit, near: Nearness, memory: tuple[Any, ...]) -> Row:
+    content, importance, tags, rationale = memory
+    is_part = hit.passage is not None and hit.text.startswith(content)
+    return {
+        "fingerprintId": hit.record_id,
+        "content": content,
+        "similarity": near.similarity,
+        "cosine": near.cosine,
+        "score": round(hit.score, 6),
+        "modality": hit.kind,
+        "importance": importance,
+        "tags": tags,
+        "createdAt": format_time(hit.created_at.replace(tzinfo=UTC)),
+        **({} if rationale is None else {"rationale": rationale}),
+        **({"passage": {"start": hit.passage.start, "end": hit.passage.end}} if hit.passage and is_part else {}),
+        **repeated(hit.also, hit.times),
+        **changed(hit.earlier, hit.disputed_by),
+    }
+
+
+_TEXT = {"type": "string"}
+_UNIT = {"type": "number", "minimum": 0, "maximum": 1}
+
+TOOL = Tool(
+    name="search_graph",
+    toolset="context_graph",
+    title="Search the graph",
+    description="Search the knowledge graph using semantic similarity. Returns nodes matching the query with relevance "
+    "scores: the best first by `score`, which weighs meaning, words and dates; `similarity` says how much of the query "
+    "a memory covers, and `minSimilarity` leaves out what covers less. Importance changes no order.",
+    kind="read",
+    handler=search_graph,
+    timeout_s=10.0,
+    memory_operation="search_memory",
+    truncation=Truncation(
+        {"results": {"content": "{fingerprintId}", "rationale": "{fingerprintId}?field=rationale"}}, query="query"
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for"},
+            "topK": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10, "description": "Most results"},
+            "minSimilarity": {**_UNIT, "default": 0.0, "description": "Leave out what is less similar"},
+            "modality": {"type": "string", "enum": MODALITIES, "description": "Only this modality"},
+        },
+        "required": ["query"],
+    },
+    output_schema=writes.output_schema(
+        {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "fingerprintId": _TEXT,
+                        "content": _TEXT,
+                        "similarity": {**_UNIT, "description": "How much of the query it covers"},
+                        "cosine": {"type": ["number", "null"], "description": "Of the two vectors"},
+                        "score": {**_UNIT, "description": "By which it is ranked"},
+                        "modality": _TEXT,
+                        "importance": _UNIT,
+                        "tags": {"type": "array", "items": _TEXT},
+                        "createdAt": _TEXT,
+                        "rationale": _TEXT,
+                        **REPEATED,
+                        **CHANGED,
+                    },
+                    "required": ["fingerprintId", "content", "similarity", "score", "modality", "importance", "tags"],
+                },
+            },
+            "count": {"type": "integer", "minimum": 0},
+            **GAP_FIELDS,
+        }
+    ),
+)
