@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -15,10 +15,13 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from processors.context_graph.read.fingerprints import TOOLSET, FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments, view_alignments
 from processors.context_graph.rules.views.catalogue import VIEWS, views_with
+from processors.context_graph.rules.views.centre import centre
 from processors.context_graph.rules.views.fingerprint import Fingerprint
+from processors.context_graph.rules.views.outputs import common
 from processors.embedding.model import Embedder, TokenEmbedder, encode_query
 from processors.embedding.query import EncodedQuery
 from storage.database import Database
@@ -36,6 +39,7 @@ from thalweg.bench.scratch import scratch_directory
 CUT = 10
 WRONG_LETTERS = 0.1
 CANDIDATES = 400
+CENTRE = 50
 ROUNDS = 20
 VIEWS_MS = Target(35.0)
 WORDS = [
@@ -223,16 +227,22 @@ def _time(report: Report, of: _Asker) -> None:
             durations.append((time.perf_counter() - started) * 1000)
         report.add_quantiles(f"views_of_{label}", durations, p95=VIEWS_MS)
     query, memories = of.query("what bends around the hill, and why?"), (of.memories * CANDIDATES)[:CANDIDATES]
-    for label, run in (
-        ("read_400", lambda: of.reader.stored((of.ids * CANDIDATES)[:CANDIDATES])),
-        ("align_400", lambda: alignments(query, memories)),
-    ):
+    goal = centre(of.memories[:CENTRE])
+    ids = (of.ids * CANDIDATES)[:CANDIDATES]
+    parts: Mapping[str, Callable[[], object]] = {
+        "read_400": lambda: of.reader.stored(ids),
+        "align_400": lambda: alignments(query, memories),
+        "align_400_with_centre": lambda: alignments(goal, memories),
+        "centre_of_50": lambda: centre(of.memories[:CENTRE]),
+        "common_space": lambda: common(query, query.moment.at),
+    }
+    for name, run in parts.items():
         durations = []
         for _ in range(ROUNDS):
             started = time.perf_counter()
             run()
             durations.append((time.perf_counter() - started) * 1000)
-        report.add_quantiles(label, durations)
+        report.add_quantiles(name, durations)
     for view in VIEWS:
         started = time.perf_counter()
         for _ in range(ROUNDS):

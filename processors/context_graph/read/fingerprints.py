@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.fingerprint import (
     MAX_CHARS,
     MAX_TOKENS,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from storage.search.records.passages import Passage
     from storage.search.vectors.dense_space import DenseSpace
 
-TOOLSET = "context_graph"
 NEIGHBOURS = 5
 """A text's neighbours are the nearest of the memories, until these have edges."""
 CACHED_MEMORIES = 4096

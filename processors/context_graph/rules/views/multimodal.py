@@ -8,8 +8,8 @@ import re
 import numpy as np
 
 from processors.context_graph.rules.views.sparse import feature_number
+from streams.event_types.context_graph import MODALITIES
 
-MODALITIES = ("text", "code", "image", "audio", "structured", "mixed")
 TEXT_SHARE = 0.8
 """Of the squared length; the rest is what the memory is."""
 FEATURES = 96
