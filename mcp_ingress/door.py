@@ -146,7 +146,7 @@ class Door:
         self.catalogues = Catalogues(inventory, self.resources)
         self.limits = RateLimits(services.clock, rate_limit)
         self.publisher = BackgroundPublisher(services.log)
-        services.flush_records = self.publisher.flush
+        services.flush_records, services.leave_record = self.publisher.flush, self.publisher.put
         self.calls = 0
         self._ending: set[asyncio.Task[None]] = set()
 
