@@ -45,6 +45,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "store_episode": {"query": "why", "reward": 0.5, "reflection": "Problem: none. Lesson: none."},
     "compress_to_l2_insight": {"content": "Caches lie.", "source_ids": []},
     "store_memory": {"content": "Caches lie."},
+    "manage_teleological_profile": {"action": "create", "name": "Caches"},
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
