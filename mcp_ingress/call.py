@@ -35,6 +35,7 @@ from streams.events import CONNECTION, Event, wire_type
 from streams.ids import derived_id, uuid7
 from streams.log.base import Outgoing
 from streams.positions import Freshness
+from streams.topics import INVOCATIONS
 
 Result = TypeVar("Result")
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
@@ -115,6 +116,10 @@ class Call:
         return Event(
             identity, SOURCE, kind, self.namespace, self.requested_at or self.clock.now(), data, subject, extensions
         )
+
+    def leave(self, short_type: str, data: Mapping[str, Any]) -> None:
+        """Leave an event of this call on the topic of invocations, in the background: no answer waits for it."""
+        self.services.leave_record(INVOCATIONS.name, self.event(short_type, data, subject=self.session_id))
 
     async def publish(self, *events: tuple[str, Event]) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.

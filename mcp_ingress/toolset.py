@@ -78,10 +78,11 @@ class ErrorStyle:
 
 @dataclass(frozen=True)
 class Pulse:
-    """What a toolset adds to each of its answers: under `_<name>`, and in `_meta` under `thalweg/<name>`."""
+    """What a toolset adds to each of its answers, also of a call that failed: under `_<name>`, and in `_meta` under `thalweg/<name>`."""
 
     name: str
-    read: Callable[[Call], Awaitable[dict[str, Any]]]
+    read: Callable[[Services, str], Awaitable[dict[str, Any]]]
+    """(services, namespace) -> its fields; what it raises fails the call."""
 
     @property
     def field(self) -> str:

@@ -13,6 +13,7 @@
     ├── Poison               this event can never work: to the dead-letter topic with its bytes
     ├── Unavailable          transient: retried, then reported with `retry_after_ms`
     │   ├── LogUnavailable   the broker did not acknowledge in time
+    │   ├── PulseUnavailable the pulse of a toolset's answers cannot be read
     │   └── EmbedderUnavailable  no model is loaded, or it failed
     │       └── KeyMissing   the model is a provider's, and there is no key for it
     ├── StageStopped         a stage fails on every record: the process ends
@@ -150,6 +151,15 @@ class LogUnavailable(Unavailable):
 
     code = "log_unavailable"
     remedy = "Check that the broker runs and is reachable; repeat the call with the same request id."
+
+
+class PulseUnavailable(Unavailable):
+    """What a toolset adds to each of its answers cannot be read now: the call fails."""
+
+    code = "pulse"
+    remedy = (
+        "Try again after `retry_after_ms`; a write whose answer has `freshness` was accepted: do not send it again."
+    )
 
 
 class EmbedderUnavailable(Unavailable):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from mcp_ingress.door import Request
+from mcp_ingress.toolsets.context_graph.memory_arguments import MAX_CONTENT_BYTES
+from processors.context_graph.rules.memories import query_vector_id
+from streams.event_types.context_graph import MAX_RECALLED, MEMORY_RECALLED
+from tests.context_graph.conftest import ModelNode
 from tests.context_graph.test_store_memory import FIBONACCI
+from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence_kb.conftest import Agent
 
@@ -76,6 +82,65 @@ async def test_a_memory_without_its_vector_yet_is_found_by_its_words(agent: Agen
     assert (row["similarity"], row["cosine"]) == (0.0, None)
 
 
+async def test_the_printed_query_finds_the_printed_memory_at_the_printed_similarity(model_node: ModelNode) -> None:
+    agent = Agent(model_node)
+    await agent.call("store_memory", content=KURAMOTO, importance=0.8)
+    for content in ("Tides turn twice a day.", "Neural networks need data.", "The clock of the oscillator is late."):
+        await agent.call("store_memory", content=content)
+    rows = await found(agent, "neural oscillator synchronization", topK=5, minSimilarity=0.7)
+    assert [row["content"] for row in rows] == [KURAMOTO]
+    assert rows[0]["similarity"] >= 0.7 > rows[0]["cosine"] > 0.6
+
+
+async def test_a_picture_that_is_bytes_is_found_by_what_was_said_of_it(model_node: ModelNode) -> None:
+    agent = Agent(model_node)
+    content = "data:image/png;name=harbour.png;base64,iVBORw0KGgo" + "AAAA" * 50
+    stored = await agent.call(
+        "store_memory", content=content, modality="image", rationale="A lighthouse in the evening"
+    )
+    await agent.call("store_memory", content="Bread needs salt.")
+    best, *_ = await found(agent, "lighthouse at dusk")
+    assert (best["fingerprintId"], best["content"]) == (stored["fingerprintId"], content) and "passage" not in best
+
+
+async def test_of_a_long_content_the_part_that_fits_is_shown_and_the_rest_has_an_address(model_node: ModelNode) -> None:
+    agent = Agent(model_node)
+    filler = " ".join(f"Truck {number} whines in winter until its gearbox is warm." for number in range(300))
+    needle = "The spare key of the boathouse hangs behind the blue barometer."
+    stored = await agent.call("store_memory", content=f"{filler} {needle} {filler}", tags=["workshop"])
+    [row] = await found(agent, "Where is the spare key of the boathouse?")
+    assert needle in row["content"] and row["truncated"] is True
+    start, end = row["passage"]["start"], row["passage"]["end"]
+    assert f"{filler} {needle} {filler}"[start:end] == row["content"]
+    assert row["whole"] == f"thalweg://memory/{stored['fingerprintId']}"
+
+
+async def test_a_mebibyte_of_content_is_kept_and_found(agent: Agent) -> None:
+    line = "Gulls nest on the north wall of the harbour.\n"
+    content = (line * (MAX_CONTENT_BYTES // len(line) + 1))[: MAX_CONTENT_BYTES - 7] + " barome"
+    assert (await agent.call("store_memory", content=content))["deduplicated"] is False
+    [row] = await found(agent, "gulls of the harbour")
+    assert row["truncated"] and len(row["content"]) < 6000
+    assert len(orjson.dumps(row)) < 24_000
+
+
+async def test_what_was_returned_is_left_on_the_log_without_any_text(agent: Agent, node: EmbeddingNode) -> None:
+    for number in range(60):
+        await agent.call("store_memory", content=f"{KURAMOTO}, {number}.")
+    agent.door.start()
+    rows = await found(agent, KURAMOTO, topK=60)
+    await found(agent, "nothing of the kind", minSimilarity=1.0)
+    assert await agent.door.publisher.flushed(PATIENCE_S)
+    await agent.door.stop()
+    [told] = [event for event in node.published if event.type == MEMORY_RECALLED]
+    assert told.data["query_vector_id"] == query_vector_id("default", KURAMOTO) and told.data["tool"] == "search_graph"
+    assert [result["memory_id"] for result in told.data["results"]] == [
+        row["fingerprintId"] for row in rows[:MAX_RECALLED]
+    ]
+    assert "Kuramoto" not in orjson.dumps(told.data).decode()
+    assert node.store.sql("SELECT count(*), count(DISTINCT rank) FROM context_recalls") == [(50, 50)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason", "field", "sentence"),
     [
@@ -91,9 +156,9 @@ async def test_a_memory_without_its_vector_yet_is_found_by_its_words(agent: Agen
     ],
 )
 async def test_what_is_asked_wrongly_is_refused_with_a_sentence_that_names_the_argument(
-    agent: Agent, arguments: dict[str, Any], reason: str, field: str, sentence: str
+    asked: Agent, arguments: dict[str, Any], reason: str, field: str, sentence: str
 ) -> None:
-    answer = await agent.door.call(agent._visitor, Request("search_graph", arguments))
+    answer = await asked.door.call(asked._visitor, Request("search_graph", arguments))
     assert answer.failure is not None and (answer.failure.plane, answer.failure.rpc_code) == ("jsonrpc", -32602)
     assert sentence in answer.body["message"]
     assert (answer.body["reason"], answer.body["field"]) == (reason, field)

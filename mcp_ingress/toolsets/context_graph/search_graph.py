@@ -14,6 +14,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
+from mcp_ingress.toolsets.context_graph.recalls import leave_recall
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.rules.memories import TOOLSET
 from processors.memory.read.live_search import EVERY_HIT
@@ -46,6 +47,7 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         return found, [_shown(hit, nearness[hit.label], memories[hit.label]) for hit in found.hits]
 
     found, rows = await call.search(query, chosen, arguments["topK"], near)
+    leave_recall(call, "search_graph", query, rows)
     notes: dict[str, Any] = {} if is_fresh else {"stale": True}
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
