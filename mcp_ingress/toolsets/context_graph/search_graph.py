@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
@@ -15,8 +16,11 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.views.alignment import alignments
+from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -30,6 +34,8 @@ from streams.event_types.context_graph import MODALITIES
 from streams.ids import document_label
 
 MAX_QUERY = 10_000
+DIGITS = 3
+"""Of an alignment in an answer."""
 Row = dict[str, Any]
 
 
@@ -45,7 +51,12 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     ) -> tuple[SearchResult, list[Row]]:
         found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
         memories = _read_memories(cursor, call.namespace, found.hits)
-        return found, [_shown(hit, nearness[hit.label], memories, call.namespace) for hit in found.hits]
+        reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+        views = _views(reader, query, found.hits, call)
+        return found, [
+            _shown(hit, nearness[hit.label], memories, call.namespace) | {"views": view}
+            for hit, view in zip(found.hits, views, strict=True)
+        ]
 
     found, rows = await call.search(query, chosen, arguments["topK"], near)
     leave_recall(call, "search_graph", query, rows)
@@ -68,6 +79,22 @@ def _near_enough(
     nearness = nearness_of(indexes, query, [hit.label for hit in found.hits])
     hits = [hit for hit in found.hits if nearness[hit.label].similarity >= least]
     return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
+
+
+def _views(reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], call: Call) -> list[dict[str, float]]:
+    """Of each hit how near it is to the query in each view, E1 to E13; without those that say nothing of the two."""
+    if not hits:
+        return []
+    encoded = EncodedQuery(query.vector, query.tokens, query.space)
+    asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id)
+    stored = reader.stored([hit.record_id for hit in hits])
+    aligned = alignments(asked, [one for one in stored if one is not None])
+    rows = iter(aligned.tolist())
+    return [{} if one is None else _said(next(rows)) for one in stored]
+
+
+def _said(aligned: Sequence[float]) -> dict[str, float]:
+    return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
 
 
 class _Memory(NamedTuple):
@@ -159,13 +186,18 @@ TOOL = Tool(
                         "tags": {"type": "array", "items": _TEXT},
                         "createdAt": _TEXT,
                         "rationale": _TEXT,
+                        "views": {
+                            "type": "object",
+                            "description": "Nearness to the query in each view that says something, E1 to E13",
+                            "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1},
+                        },
                         **REPEATED,
                         **CHANGED,
                     },
                     "required": ["fingerprintId", "content", "similarity", "score", "modality", "importance", "tags"],
                 },
             },
-            "count": {"type": "integer", "minimum": 0},
+            "count": {"type": "integer", "minimum": 0, "description": "Of what was found, shown or not"},
             **GAP_FIELDS,
         }
     ),
