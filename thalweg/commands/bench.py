@@ -202,6 +202,28 @@ def recall(
 
 @bench.command()
 @JSON
+@EMBEDDER
+@click.option(
+    "--dataset",
+    default="messages",
+    show_default=True,
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
+)
+@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many of a conversation.")
+def views(as_json: bool, embedder: str, dataset: str, questions: int | None) -> None:
+    """Measure how well each of the thirteen views ranks, alone and together, and what the views cost.
+
+    \b
+    Example: thalweg bench views --dataset locomo10.json
+    """
+    from thalweg.bench.recall import load_for_recall
+    from thalweg.bench.views import measure_views
+
+    _show(lambda: measure_views(dataset, load_for_recall(embedder), embedder, questions), as_json)
+
+
+@bench.command()
+@JSON
 @BROKER
 @EMBEDDER
 @click.option("--n", "count", type=click.IntRange(1), default=5, show_default=True, help="Starts of a kind.")
