@@ -1,4 +1,4 @@
-"""Groups, correlations, synergy, Tucker, fusion and profiles: what the rules promise, with numbers that were printed."""
+"""Groups, correlations, synergy, Tucker, fusion and profiles: what the rules promise, in printed numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_group_is_the_weighted_mean_of_its_views_without_those_that_are_not_av
     assert weighted_mean(np.full(13, NAN), np.ones(13)) == 0
 
 
-def judged(score: float, scope: synergy.Scope = "contributing_pairs", rate: float = 0.01) -> synergy.Learned:
+def judged(score: float, scope: synergy.UpdateScope = "contributing_pairs", rate: float = 0.01) -> synergy.Learned:
     alignments = np.full(13, 0.2)
     alignments[[0, 5, 11]] = 0.8
     alignments[1], alignments[2] = -0.9, NAN
@@ -98,7 +98,7 @@ def test_scopes_choose_the_pairs_that_learn() -> None:
 
 
 def test_half_relevant_changes_nothing() -> None:
-    for scope in synergy.SCOPES:
+    for scope in synergy.UPDATE_SCOPES:
         found = judged(synergy.FEEDBACK["partially_relevant"], scope)
         assert (found.pairs_updated, found.frobenius_delta, found.largest_changes) == (0, 0.0, [])
 
@@ -182,12 +182,12 @@ def test_a_fused_vector_has_unit_length() -> None:
 
 
 def test_confidence_grows_with_alignment_and_is_zero_without() -> None:
-    full = fusion.confidence(np.ones(13), synergy.INITIAL)
+    full = fusion.trust(np.ones(13), synergy.INITIAL)
     assert full.value == pytest.approx(1.0)
     assert full.active == 13
-    half = fusion.confidence(np.full(13, 0.5), synergy.INITIAL)
+    half = fusion.trust(np.full(13, 0.5), synergy.INITIAL)
     assert half.value < full.value
-    none = fusion.confidence(np.full(13, NAN), synergy.INITIAL)
+    none = fusion.trust(np.full(13, NAN), synergy.INITIAL)
     assert (none.value, none.active) == (0.0, 0)
 
 

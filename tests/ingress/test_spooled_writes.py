@@ -46,6 +46,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "compress_to_l2_insight": {"content": "Caches lie.", "source_ids": []},
     "store_memory": {"content": "Caches lie."},
     "inject_context": {"content": "Caches lie.", "rationale": "seen"},
+    "manage_teleological_profile": {"action": "create", "name": "Caches"},
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""

@@ -368,6 +368,16 @@ async def _context_graph(side: Side) -> None:
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
+    await side.ok("manage_teleological_profile", action="create", name=side.say("weights of trucks"))
+    vector = {"purpose_vector": [0.5] * 13, "cross_correlations": [0.2] * 78, "group_alignments": [0.5] * 6}
+    fused = {"fusion_method": "linear", "vector": [1 / 16] * 256, "weights": [1 / 13] * 13}
+    judged = {"query_vector_id": side.mark, "result_vector_id": side.mark, "score": 1, "alignments": [0.5] * 13}
+    await _publish(
+        side,
+        side.event("context.vector.computed", 1, 1, content=side.say(f"The {WORDS}."), **vector),
+        side.event("context.vector.fused", 1, 2, memory_id=kept["fingerprintId"], **fused),
+        side.event("context.synergy.updated", 1, 3, **judged),
+    )
 
 
 async def _again(side: Side) -> None:

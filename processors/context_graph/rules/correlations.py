@@ -19,7 +19,10 @@ def flat_index(first: int, second: int) -> int:
 
 
 def agreement(alignments: np.ndarray) -> np.ndarray:
-    """[…, 13] -> […, 78]: the geometric mean of each two alignments, 0 where one is not positive, NaN where missing."""
+    """[…, 13] -> […, 78]: the geometric mean of each two alignments.
+
+    It is 0 where one of them is not positive, and NaN where one is missing.
+    """
     roots = np.sqrt(np.maximum(alignments, 0.0))  # NaN stays NaN
     return roots[..., PAIRS[0]] * roots[..., PAIRS[1]]
 

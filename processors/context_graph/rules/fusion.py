@@ -22,7 +22,7 @@ _CONFIDENCE_WEIGHTS = {"purpose_vector": 0.3, "cross_correlations": 0.25, "group
 
 
 @dataclass(frozen=True)
-class Confidence:
+class Trust:
     """How far a fusion can be trusted, 0 to 1, and the four parts of it."""
 
     value: float
@@ -30,7 +30,7 @@ class Confidence:
     active: int
 
 
-def confidence(alignments: np.ndarray, synergy: np.ndarray) -> Confidence:
+def trust(alignments: np.ndarray, synergy: np.ndarray) -> Trust:
     """Of the thirteen alignments with the purpose; NaN counts as no alignment."""
     aligned = np.clip(np.nan_to_num(alignments), 0.0, 1.0)
     active = int((aligned > ACTIVE).sum())
@@ -43,7 +43,7 @@ def confidence(alignments: np.ndarray, synergy: np.ndarray) -> Confidence:
         "synergy": float(products.mean()) if len(products) else 0.0,
     }
     whole = sum(_CONFIDENCE_WEIGHTS[name] * value for name, value in parts.items())
-    return Confidence(whole * float(np.sqrt(active / VIEW_COUNT)), parts, active)
+    return Trust(whole * float(np.sqrt(active / VIEW_COUNT)), parts, active)
 
 
 def shares(

@@ -28,7 +28,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def group_alignments(alignments: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """[…, 13] -> […, 6]: the weighted mean of each group's views, NaN where it has no view that is available."""
+    """[…, 13] -> […, 6]: the weighted mean of each group's views; NaN without any that is available."""
     shares = np.ones(VIEW_COUNT) if weights is None else np.asarray(weights, np.float64)
     present = np.where(np.isnan(alignments), 0.0, shares)
     totals = present @ MEMBERSHIP.T

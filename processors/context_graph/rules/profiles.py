@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC
 from typing import Any
 
 from processors.context_graph.rules.fusion import METHODS
 from processors.context_graph.rules.groups import GROUPS, VIEW_COUNT
+from streams.clock import format_time
 
 MAX_PROFILES = 100
 """Profiles of a namespace; those of the system are not counted."""
@@ -56,7 +58,10 @@ class Profile:
 
 
 def normalised(field: str, numbers: Sequence[float]) -> tuple[float, ...]:
-    """The numbers over their sum. Raises ProfileError unless all are finite, none negative, and one positive."""
+    """The numbers over their sum.
+
+    Raises ProfileError unless all are finite, none negative, and one positive.
+    """
     if any(isinstance(number, bool) or not math.isfinite(number) or number < 0 for number in numbers):
         raise ProfileError(field, f"The argument `{field}` takes finite numbers from 0 upwards only.")
     largest = max(numbers, default=0.0)
@@ -140,6 +145,31 @@ def updated(profile: Profile, fields: Mapping[str, Any]) -> Profile:
             "fusion_strategy": fields.get("fusion_strategy") or profile.fusion_strategy,
         }
     )
+
+
+def profile_of(row: Mapping[str, Any]) -> Profile:
+    """The profile of a row of `context_profiles`; `group_priorities` as an object."""
+    names = ("profile_id", "name", "task_type", "group_priorities", "fusion_strategy")
+    return Profile(**{name: row[name] for name in names}, embedder_weights=tuple(row["embedder_weights"]))
+
+
+def shown(profile: Profile, created_at: Any = None, updated_at: Any = None) -> dict[str, Any]:
+    """A profile as answers have it; those of the system have no times."""
+
+    def told(moment: Any) -> str | None:
+        return None if moment is None else format_time(moment.replace(tzinfo=UTC))
+
+    return {
+        **asdict(profile),
+        "embedder_weights": list(profile.embedder_weights),
+        "created_at": told(created_at),
+        "updated_at": told(updated_at),
+    }
+
+
+def missing(profile_id: str) -> str:
+    """The sentence about a profile that is not there."""
+    return f"There is no profile {profile_id[:MAX_ID]!r}: the action `list` names those there are."
 
 
 def _known(field: str, value: str, choices: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 VIEW_WEIGHTS = np.array([0.5, 0.1, 0.1, 0.1, 0.2, 3.0, 0.2, 0.5, 0.5, 0.2, 0.2, 3.0, 1.0])
-"""How much each view, E1 to E13, counts. Late interaction (E12) and rare word pieces (E6) find by far the most alone."""
+"""How much each view, E1 to E13, counts: late interaction (E12) and rare word pieces (E6) find the most alone."""
 PURPOSE, CORRELATIONS, GROUP_WEIGHT = 0.4, 0.35, 0.15
 DIRECT = 1.0
 """What the views themselves weigh in `cosine`, beside the three weights that a caller may set."""

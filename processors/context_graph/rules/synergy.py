@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from processors.context_graph.rules.correlations import PAIRS
 from processors.context_graph.rules.groups import VIEW_COUNT
 
-Scope = Literal["contributing_pairs", "high_synergy_only", "all_pairs"]
-SCOPES: tuple[Scope, ...] = ("all_pairs", "high_synergy_only", "contributing_pairs")
+UpdateScope = Literal["all_pairs", "high_synergy_only", "contributing_pairs"]
+UPDATE_SCOPES: tuple[UpdateScope, ...] = get_args(UpdateScope)
 FEEDBACK = {"relevant": 1.0, "not_relevant": 0.0, "partially_relevant": 0.5}
 """What a judgement is as a score, where its caller gives none."""
 LEAST, MOST = 0.05, 0.99
@@ -66,7 +66,7 @@ def contributions(alignments: np.ndarray) -> np.ndarray:
     return positive[PAIRS[0]] * positive[PAIRS[1]]
 
 
-def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: Scope) -> Learned:
+def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> Learned:
     """Raise the pairs that found a relevant result, lower those that found an irrelevant one.
 
     `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
