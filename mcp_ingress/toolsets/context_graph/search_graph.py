@@ -52,7 +52,7 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
         memories = _read_memories(cursor, call.namespace, found.hits)
         reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
-        views = _views(reader, query, found.hits, call)
+        views = _views(reader, query, found.hits, nearness, call)
         return found, [
             _shown(hit, nearness[hit.label], memories, call.namespace) | {"views": view}
             for hit, view in zip(found.hits, views, strict=True)
@@ -81,15 +81,21 @@ def _near_enough(
     return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
 
 
-def _views(reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], call: Call) -> list[dict[str, float]]:
-    """Of each hit how near it is to the query in each view, E1 to E13; without those that say nothing of the two."""
+def _views(
+    reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
+) -> list[dict[str, float]]:
+    """Of each hit how near it is to the query in each view, E1 to E13; without those that say nothing of the two.
+
+    The query's neighbours are the nearest of the hits: another look at all vectors would take as long as the search.
+    """
     if not hits:
         return []
     encoded = EncodedQuery(query.vector, query.tokens, query.space)
-    asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id)
+    cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
+    near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
+    asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
     stored = reader.stored([hit.record_id for hit in hits])
-    aligned = alignments(asked, [one for one in stored if one is not None])
-    rows = iter(aligned.tolist())
+    rows = iter(alignments(asked, [one for one in stored if one is not None]).tolist())
     return [{} if one is None else _said(next(rows)) for one in stored]
 
 
