@@ -103,7 +103,7 @@ def _said(aligned: Sequence[float]) -> dict[str, float]:
     return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
 
 
-class _Memory(NamedTuple):
+class _MemoryRow(NamedTuple):
     """What a row shows of a memory beside the hit; `times`: how often its content was stored."""
 
     content: str
@@ -113,21 +113,23 @@ class _Memory(NamedTuple):
     times: int
 
 
-def _read_memories(cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> dict[int, _Memory]:
+def _read_memories(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]
+) -> dict[int, _MemoryRow]:
     """By label the memories that were found, and those that state the same."""
     also = (document_label(namespace, identity) for hit in hits for _, identity in hit.also)
     labels = [*(hit.label for hit in hits), *also]
     if not labels:
         return {}
     rows = cursor.execute(
-        f"SELECT label, {', '.join(_Memory._fields)} FROM context_memories "
+        f"SELECT label, {', '.join(_MemoryRow._fields)} FROM context_memories "
         f"WHERE label IN ({marks(labels)}) AND namespace = ?",
         [*labels, namespace],
     ).fetchall()
-    return {label: _Memory(*row) for label, *row in rows}
+    return {label: _MemoryRow(*row) for label, *row in rows}
 
 
-def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, _Memory], namespace: str) -> Row:
+def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, _MemoryRow], namespace: str) -> Row:
     memory = memories[hit.label]
     same = [memory, *(memories[document_label(namespace, identity)] for _, identity in hit.also)]
     is_part = hit.passage is not None and hit.text.startswith(memory.content)
