@@ -19,6 +19,7 @@ from processors.context_graph.rules.novelty import (
     measure,
     surprise,
 )
+from storage.context_graph.recent_memories import RecentMemories
 from storage.search.vectors.space import EmptySpace
 from tests.processors.harness import Store, event
 
@@ -161,3 +162,18 @@ def test_no_more_is_looked_at_than_the_last_memories() -> None:
     memories.keep(np.concatenate([around(7, 60), around(0, REFERENCE + WINDOW)]))
     memories.measure(around(0, 1)[0])
     assert memories.space.asked == REFERENCE + WINDOW
+
+
+def test_the_last_memories_are_those_of_the_table_also_when_some_are_stored_again() -> None:
+    memories, followed = Memories(), RecentMemories(5)
+    cursor = memories.store.database.cursor()
+    for text in ("a", "b", "c", "a", "d", "b", "e", "f", "f", "g", "a", "c", "h"):
+        known = memories.store.sql("SELECT count(*) FROM context_memories")
+        memories.count += 1
+        memories.store.publish(event("context.memory.stored", {"content": text}, id=f"e{memories.count}"))
+        if memories.store.sql("SELECT count(*) FROM context_memories") == known:
+            continue
+        rows = memories.store.sql('SELECT label, content FROM context_memories ORDER BY "offset" DESC LIMIT 5')
+        names = dict(rows)
+        assert [names[label] for label in followed.view(cursor, "default").tolist()] == [name for _, name in rows[::-1]]
+    assert followed.view(cursor, "elsewhere").tolist() == []
