@@ -129,8 +129,8 @@ class FingerprintReader:
         memories = self.cache.known(space, labels)
         if missing := [label for label in labels if label not in memories]:
             read = self._read(missing, tokens)
-            whole = live is None or not live.has_tokens
-            self.cache.keep(space, {label: one for label, one in read.items() if whole or one.pools is not None})
+            has_tokens = isinstance(self.embedder, TokenEmbedder)  # then one without waits for its vectors
+            self.cache.keep(space, {label: one for label, one in read.items() if one.pools or not has_tokens})
             memories |= read
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
         return [
