@@ -9,7 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -250,6 +250,7 @@ def _time(report: Report, of: _Asker) -> None:
     goal = centre(of.memories[:CENTRE])
     ids = (of.ids * CANDIDATES)[:CANDIDATES]
     parts: Mapping[str, Callable[[], object]] = {
+        "read_400_first": lambda: replace(of.reader, cache=FingerprintCache()).stored(ids),
         "read_400": lambda: of.reader.stored(ids),
         "align_400": lambda: alignments(query, memories),
         "align_400_with_centre": lambda: alignments(goal, memories),
