@@ -44,6 +44,9 @@ WITHOUT_DATA = {
     "session_close": "as `session_open`",
     "agreement": "as `get_golden_test_results`",
     "why": "ranks and scores of what it was asked about",
+    "get_graph_manifest": "what the node is made of, and which of its parts answer",
+    "get_memetic_status": "counts and figures only",
+    "utl_status": "as `get_memetic_status`",
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""
