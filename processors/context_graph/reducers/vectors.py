@@ -17,7 +17,6 @@ from streams.ids import derived_id
 
 VECTORS, SYNERGY = "context_vectors", "context_synergy"
 PROFILES, PROFILE_COUNTS = "context_profiles", "context_profile_counts"
-DEFAULT_RATE = 0.01
 INVALID = "invalid_argument"
 _COMPUTED = ("content", "profile_id", "purpose_vector", "cross_correlations", "group_alignments", "confidence")
 _FUSED = ("memory_id", "profile_id", "fusion_method", "weights", "vector", "confidence")
@@ -58,7 +57,7 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
         matrix,
         np.array(data["alignments"], np.float64),  # null is NaN
         data["score"],
-        data.get("learning_rate") or DEFAULT_RATE,
+        data.get("learning_rate") or synergy.RATE,
         data.get("update_scope") or "contributing_pairs",
     )
     version = (0 if row is None else row["version"]) + 1

@@ -15,6 +15,8 @@ UpdateScope = Literal["all_pairs", "high_synergy_only", "contributing_pairs"]
 UPDATE_SCOPES: tuple[UpdateScope, ...] = get_args(UpdateScope)
 FEEDBACK = {"relevant": 1.0, "not_relevant": 0.0, "partially_relevant": 0.5}
 """What a judgement is as a score, where its caller gives none."""
+RATE = 0.01
+"""How far one judgement goes, where its caller does not say."""
 LEAST, MOST = 0.05, 0.99
 """What is learned stays between them."""
 CONTRIBUTING, HIGH = 0.3, 0.7
