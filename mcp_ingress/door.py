@@ -349,7 +349,8 @@ class Door:
         pulse = self.inventory.toolset(tool).pulse
         if pulse is not None:
             try:
-                meta[pulse.meta] = beat = await pulse.read(self.services, record.namespace)
+                beat = body.get(pulse.field) or await pulse.read(self.services, record.namespace)
+                meta[pulse.meta] = beat
                 body = {**body, pulse.field: beat}
             except Exception as error:
                 if failure is None:

@@ -78,11 +78,14 @@ class ErrorStyle:
 
 @dataclass(frozen=True)
 class Pulse:
-    """What a toolset adds to each of its answers, also of a call that failed: under `_<name>`, and in `_meta` under `thalweg/<name>`."""
+    """What a toolset adds to each answer, also of a call that failed.
+
+    It stands under `_<name>`, and in `_meta` under `thalweg/<name>`.
+    """
 
     name: str
     read: Callable[[Services, str], Awaitable[dict[str, Any]]]
-    """(services, namespace) -> its fields; what it raises fails the call."""
+    """(services, namespace) -> its fields; what it raises fails the call. Not asked where the answer has the field."""
 
     @property
     def field(self) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
-from processors.context_graph.rules.johari import ACTIONS, QUADRANTS, confidence, quadrant
+from processors.context_graph.rules.johari import ACTIONS, QUADRANTS, REASONS, advised, quadrant
 from processors.context_graph.rules.learning import Learning, Means, intensity, learning_score
 from processors.context_graph.rules.lifecycle import GROWTH, INFANCY, MATURITY, Phase, phase_at
 from processors.context_graph.rules.sentiment import emotional_weight
+
+NOON = datetime(2026, 1, 1, 12)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,18 @@ def test_each_quadrant_suggests_the_published_action() -> None:
         "trigger_dream",
         "epistemic_action",
     ]
-    assert confidence(0.5, 0.5) == 0.0 and confidence(1.0, 0.0) == 1.0
+
+
+def test_advice_is_the_quadrants_unless_all_was_new_for_five_minutes_or_little_fits() -> None:
+    assert [advised(*pair, 0) for pair in ((0.3, 0.7), (0.7, 0.45), (0.3, 0.45), (0.7, 0.7))] == [
+        "direct_recall",
+        "trigger_dream",
+        "get_neighborhood",
+        "epistemic_action",
+    ]
+    assert advised(0.8, 0.7, 299) == "epistemic_action" and advised(0.8, 0.7, 300) == "trigger_dream"
+    assert advised(0.7, 0.39, 0) == "epistemic_action" and advised(0.3, 0.39, 0) == "get_neighborhood"
+    assert set(REASONS) == set(ACTIONS.values())
 
 
 def test_before_the_first_memory_the_means_are_hidden() -> None:
@@ -94,9 +109,20 @@ def test_before_the_first_memory_the_means_are_hidden() -> None:
 
 
 def test_a_measured_memory_moves_the_means_by_three_tenths_and_an_unmeasured_one_only_counts() -> None:
-    means = Means().after(Learning(1.0, 0.0, 1.0, 1.0, 0.4))
+    means = Means().after(Learning(1.0, 0.0, 1.0, 1.0, 0.4), NOON)
     assert means == Means(1, pytest.approx(0.65), pytest.approx(0.35), pytest.approx(0.12))
-    assert means.after(None) == Means(2, means.entropy, means.coherence, means.learning_score)
+    assert means.after(None, NOON) == replace(means, interactions=2)
+
+
+def test_what_has_been_new_since_when_is_known_until_the_entropy_falls() -> None:
+    new, known = Learning(1.0, 0.5, 1.0, 1.0, 0.4), Learning(0.0, 0.5, 0.0, 1.0, 0.0)
+    minutes = [NOON + timedelta(minutes=each) for each in range(5)]
+    means = Means()
+    since = []
+    for moment, learning in zip(minutes, (new, new, new, None, known), strict=True):
+        means = means.after(learning, moment)
+        since.append(means.novel_since)
+    assert since == [None, minutes[1], minutes[1], minutes[1], None]
 
 
 def test_findings_of_an_event_count_only_when_all_are_there() -> None:

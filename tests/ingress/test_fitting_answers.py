@@ -161,6 +161,7 @@ async def fill(reader: Reader) -> dict[str, Any]:
         await reader.call("update_working_memory", content=text, importance=0.1)
         tagged = {"tags": [f"{number} {PROSE}"[:100]] * 2, "rationale": PROSE[:3000]}
         await reader.call("store_memory", content=f"{text}{number}", **tagged)
+        await reader.call("inject_context", content=f"{number}{text}", rationale=PROSE)
         await reader.call("manage_teleological_profile", action="create", name=f"{number} {PROSE}"[:200])
     for number in range(12):
         await reader.call("update_working_memory", content=f"{number} {PROSE}", importance=0.9)
@@ -211,6 +212,8 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.read(f"memory://l2-insights?query={query}&top_k=100")
         await reader.read(f"memory://episode-memory?query={query}&min_similarity=0&top_k=100")
     await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
+    await reader.call("get_memetic_status")
+    await reader.call("utl_status")
     await reader.call("graph_query", cypher="MATCH (n) RETURN n.id, n.name LIMIT 1000")
     for belief in (ids["belief"], ids["opposed"]):
         await reader.call("belief_get", belief_id=belief, include_history=True, include_tensions=True)
@@ -254,7 +257,8 @@ async def test_no_answer_takes_more_than_6000_tokens_and_what_is_left_out_can_be
     await ask(reader, ids)
     known = {row[0] for row in reader.node.store.sql("SELECT text FROM documents")}
     known |= {row[0] for row in reader.node.store.sql("SELECT reflection FROM episode_memory")} | {PROSE, WORD, *TEXTS}
-    known |= {row[0] for row in reader.node.store.sql("SELECT content FROM context_memories")}
+    kept = reader.node.store.sql("SELECT unnest([content, rationale]) FROM context_memories")
+    known |= {text for (text,) in kept}
     known |= {f"Turn {number}. {PROSE}" for number in range(3)}
     wholes = {uri: await reader.whole(uri) for uri, *_ in list(reader.passages)}
     assert all(text in known and len(text) > MAX_TEXT for text in wholes.values())

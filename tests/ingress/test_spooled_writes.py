@@ -45,6 +45,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "store_episode": {"query": "why", "reward": 0.5, "reflection": "Problem: none. Lesson: none."},
     "compress_to_l2_insight": {"content": "Caches lie.", "source_ids": []},
     "store_memory": {"content": "Caches lie."},
+    "inject_context": {"content": "Caches lie.", "rationale": "seen"},
     "manage_teleological_profile": {"action": "create", "name": "Caches"},
     "update_working_memory": {"content": "Look at the cache."},
 }
@@ -69,6 +70,8 @@ READS: dict[str, dict[str, Any]] = {
     "tension_list": {},
     "hybrid_search": {"query_text": "cache"},
     "search_graph": {"query": "caches"},
+    "get_memetic_status": {},
+    "utl_status": {},
     "inner_voice.retrieve": {"query": "cache"},
 }
 """Of each tool that reads the store, what is asked here; of an id that nothing has the error says `stale`."""

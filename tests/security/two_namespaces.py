@@ -363,6 +363,8 @@ async def _context_graph(side: Side) -> None:
         content = {"content": side.say(f"The {WORDS}, noted as {modality}."), "modality": modality, "tags": [side.mark]}
         kept = await side.ok("store_memory", **content, rationale=side.say("for the workshop"))
         side.know("record", kept["fingerprintId"])
+    content = {"content": side.say(f"{WORDS} again"), "rationale": side.say("for the next one")}
+    side.know("record", (await side.ok("inject_context", **content))["fingerprintId"])
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))

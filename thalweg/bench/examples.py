@@ -74,6 +74,7 @@ SEARCH_ROWS: Mapping[str, RowRequest] = {
     "inner_voice.retrieve": _JOURNAL,
     "hybrid_search": RowRequest("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
     "belief_query": _BELIEF,
+    "search_graph": RowRequest("context.memory.stored", lambda text: {"content": text}),
 }
 
 ROWS_BEFORE_WRITE: Mapping[str, RowRequest] = {

@@ -38,7 +38,7 @@ FAILED, USAGE_ERROR = 1, 2
 
 
 def run(arguments: list[str]) -> int:
-    """Print the answer as JSON; the exit code: 0, 1 (refused or failed) or 2 (a call that cannot be meant)."""
+    """Print the answer as JSON. The exit code: 0, 1 (refused or failed) or 2 (a call that cannot be meant)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         given, words = read_options(arguments, OWN_OPTIONS)

@@ -39,7 +39,10 @@ def read_options(arguments: Sequence[str], own: Collection[str] = ()) -> tuple[d
 
 
 def home_and_scope(given: Mapping[str, str]) -> tuple[Path, dict[str, Any]]:
-    """The data directory, and what the client asks to see, as it was said: the node knows what may be asked for."""
+    """The data directory, and what the client asks to see, as it was said.
+
+    The node knows what may be asked for.
+    """
     environment = process_environment()
     values = {name: given.get(name) or environment.get(f"THALWEG_{name.upper()}", "") for name in NAMES}
     home = (Path(values["home"]).expanduser() if values["home"] else default_home()).absolute()

@@ -166,7 +166,14 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
 @click.option(
     "--through-tools",
     is_flag=True,
-    help="Write and ask over MCP, as an agent does: journal_write, and journal_query with its limit of 10.",
+    help="Write and ask over MCP, as an agent does: with a tool's own limit of 10.",
+)
+@click.option(
+    "--tool",
+    type=click.Choice(["journal_query", "search_graph"]),
+    default="journal_query",
+    show_default=True,
+    help="Through the tools: the one that searches.",
 )
 @click.option("--no-sessions", is_flag=True, help="Through the tools: no write names a session or a time.")
 def recall(
@@ -176,6 +183,7 @@ def recall(
     questions: int | None,
     embedded: float,
     through_tools: bool,
+    tool: str,
     no_sessions: bool,
 ) -> None:
     """Measure how much of what answers a question is found, beside BM25 and dense search.
@@ -185,7 +193,7 @@ def recall(
     \b
     Example: thalweg bench recall --dataset locomo10.json
     Example: thalweg bench recall --dataset locomo10.json --embedded 0
-    Example: thalweg bench recall --dataset locomo10.json --through-tools --no-sessions
+    Example: thalweg bench recall --dataset locomo10.json --through-tools --tool search_graph --no-sessions
     """
     from thalweg.bench.recall import load_for_recall, measure_recall
     from thalweg.bench.recall_tools import measure_tools
@@ -197,7 +205,7 @@ def recall(
         return
     if embedded < 1:
         raise click.UsageError("--embedded does not go with --through-tools: there the node embeds everything.")
-    _show(lambda: measure_tools(dataset, embedder, questions, sessions=not no_sessions), as_json)
+    _show(lambda: measure_tools(dataset, embedder, questions, tool=tool, sessions=not no_sessions), as_json)
 
 
 @bench.command()

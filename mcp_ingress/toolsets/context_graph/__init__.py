@@ -1,6 +1,7 @@
 """The Context Graph tools, one module a tool."""
 
 from mcp_ingress.toolset import INTERNAL_ERROR, ErrorStyle, Toolset
+from mcp_ingress.toolsets.context_graph.pulse import PULSE
 
 _DISCOVERED = "Goals are discovered from what is stored: call `auto_bootstrap_north_star`."
 
@@ -11,6 +12,7 @@ TOOLSET = Toolset(
         "`store_memory` keeps a text, code, or what an image or recording shows",
         "`inject_context` keeps it and says how new it is",
         "`search_graph` finds memories by meaning and words",
+        "`get_memetic_status` says what to do next",
     ),
     errors=ErrorStyle(
         codes={"unavailable": "storage", "log_unavailable": "storage"},
@@ -18,6 +20,7 @@ TOOLSET = Toolset(
         explains=True,
         rpc_codes={"rate_limited": INTERNAL_ERROR},
     ),
+    pulse=PULSE,
     texts={
         name: [f"SELECT {name} FROM context_memories WHERE namespace = $namespace AND memory_id = $id"]
         for name in ("content", "rationale")

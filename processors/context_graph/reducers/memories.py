@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from processors.context_graph.reducers.learning import learn, learn_reads
 from processors.context_graph.rules.memories import keep, keep_reads, refusal
 from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
 from streams.event_types.context_graph import MEMORY_RECALLED, MEMORY_STORED
@@ -16,11 +17,16 @@ RECALLS = "context_recalls"
 
 
 def _stored_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    return keep_reads(logged.event)
+    yield from keep_reads(logged.event)
+    yield from learn_reads()
 
 
 def _stored(logged: LoggedEvent, rows: Rows) -> Outcome:
-    return refusal(logged.event) or Outcome(result=keep(logged.event, rows).result)
+    if (refused := refusal(logged.event)) is not None:
+        return refused
+    kept = keep(logged.event, rows)
+    learn(logged.event, rows)
+    return Outcome(result=kept.result)
 
 
 def _recalled(logged: LoggedEvent, rows: Rows) -> None:

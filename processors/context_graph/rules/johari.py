@@ -16,8 +16,17 @@ ACTIONS: dict[Quadrant, Action] = {
 }
 CUT = 0.5
 """At most this much is low."""
-FUZZY = 0.1
-"""With less confidence than this a quadrant could as well be another."""
+NOVEL_S = 300
+"""After this many seconds of novelty alone a dream is advised, whatever the quadrant."""
+INCOHERENT_BELOW = 0.4
+REASONS: dict[Action, str] = {
+    "direct_recall": "What comes is known and fits what is here: search before you work it out again.",
+    "trigger_dream": "What comes is new and stands alone. Nothing dreams in this version: look for what belongs to it "
+    "yourself, and store what connects them.",
+    "get_neighborhood": "What came last fits badly with what is here, though it is not new: read what lies around it.",
+    "epistemic_action": "What came last is new, and its neighbours agree with each other: check it against them.",
+}
+"""Why each action is advised."""
 
 
 def quadrant(entropy: float, coherence: float) -> Quadrant:
@@ -29,6 +38,10 @@ def quadrant(entropy: float, coherence: float) -> Quadrant:
     return "Blind" if entropy > CUT else "Hidden"
 
 
-def confidence(entropy: float, coherence: float) -> float:
-    """How far both are from the cut, in [0, 1]; below FUZZY the quadrant says little."""
-    return abs(entropy - CUT) + abs(coherence - CUT)
+def advised(entropy: float, coherence: float, novel_s: float) -> Action:
+    """What to do next; `novel_s`: for how many seconds nearly everything that came was new."""
+    if novel_s >= NOVEL_S:
+        return "trigger_dream"
+    if coherence < INCOHERENT_BELOW:
+        return "epistemic_action" if entropy > CUT else "get_neighborhood"
+    return ACTIONS[quadrant(entropy, coherence)]

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any, Literal
 
+from processors.context_graph.rules.johari import Quadrant, quadrant
 from processors.context_graph.rules.lifecycle import Phase, phase_at
 
 ALPHA = 0.3
 """Share of a new memory in the running means."""
 STORE_ABOVE, CONSOLIDATE_ABOVE = 0.3, 0.6
 """Learning scores above which storing and consolidating are advised; a memory is kept in any case."""
+NOVEL_ABOVE = 0.7
+"""With a higher entropy everything that comes is new."""
 LOW_BELOW, HIGH_ABOVE = 0.3, 0.7
 Intensity = Literal["Low", "Medium", "High"]
+ConsolidationPhase = Literal["NREM", "REM", "Wake"]
+RESTLESS_FROM, RESTLESS_TO = 3, 7
+"""Calls in ten minutes that are neither rest nor work."""
 AWAKE = 0.0
 """The phase angle of a system that does not dream, in radians."""
 
@@ -47,21 +54,34 @@ class Means:
     entropy: float = 0.5
     coherence: float = 0.5
     learning_score: float = 0.0
+    novel_since: datetime | None = None
+    """Since when the entropy has been above NOVEL_ABOVE, by the times of the memories."""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any] | None) -> Means:
+        """Those of a row of `context_utl`, or of a namespace without one."""
+        return cls() if row is None else cls(**{field.name: row[field.name] for field in fields(cls)})
 
     @property
     def phase(self) -> Phase:
         return phase_at(self.interactions)
 
-    def after(self, learning: Learning | None) -> Means:
+    @property
+    def quadrant(self) -> Quadrant:
+        return quadrant(self.entropy, self.coherence)
+
+    def after(self, learning: Learning | None, moment: datetime) -> Means:
         """These after one more interaction; a memory that was not measured leaves the means as they are."""
-        used = self.interactions + 1
+        used = replace(self, interactions=self.interactions + 1)
         if learning is None:
-            return Means(used, self.entropy, self.coherence, self.learning_score)
-        return Means(
+            return used
+        entropy = _mean(self.entropy, learning.entropy)
+        return replace(
             used,
-            _mean(self.entropy, learning.entropy),
-            _mean(self.coherence, learning.coherence),
-            _mean(self.learning_score, learning.learning_score),
+            entropy=entropy,
+            coherence=_mean(self.coherence, learning.coherence),
+            learning_score=_mean(self.learning_score, learning.learning_score),
+            novel_since=(self.novel_since or moment) if entropy > NOVEL_ABOVE else None,
         )
 
 
@@ -84,3 +104,10 @@ def intensity(score: float) -> Intensity:
     if score < LOW_BELOW:
         return "Low"
     return "High" if score > HIGH_ABOVE else "Medium"
+
+
+def consolidation_phase(calls: int) -> ConsolidationPhase:
+    """What a sleeper would be in after this many calls in ten minutes. Shown only: nothing depends on it."""
+    if calls < RESTLESS_FROM:
+        return "NREM"
+    return "Wake" if calls > RESTLESS_TO else "REM"
