@@ -1,4 +1,4 @@
-"""search_teleological: memories compared with a query in thirteen views, by a strategy that the caller chooses."""
+"""search_teleological: memories compared with a query in thirteen views, by a strategy."""
 
 from __future__ import annotations
 
@@ -40,6 +40,26 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
     is_fresh = await call.fresh(vectors=True)
     asked, query_id = await _asked(call, arguments)
 
+    found, used, rows = await _searched(call, asked, arguments)
+    _leave(call, query_id, found, rows)
+    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    if found.degraded is not None:
+        notes |= {"degraded": True, "message": found.degraded}
+    return {
+        "success": True,
+        "strategy": used,
+        "requested_strategy": arguments["strategy"],
+        "scope": arguments["scope"],
+        "query_type": "content" if "query_content" in arguments else "vector_id",
+        **{"query_vector_id": query_id, "num_results": len(rows), "results": rows},
+        "search_latency_ms": round(1000 * (call.clock.monotonic() - begun), 3),
+        **notes,
+    }
+
+
+async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any]) -> tuple[Compared, str, list[Row]]:
+    """What was compared, the strategy that was used, and the rows of the answer."""
+
     def compared(
         cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
     ) -> tuple[Compared, str, list[Row]]:
@@ -51,23 +71,7 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
         return found, used, [{**row, "content": contents[row["id"]]} for row in rows if row["id"] in contents]
 
     chosen = Filter(call.namespace, toolsets=(TOOLSET,))
-    found, used, rows = await call.search(asked.text, chosen, MOST_CANDIDATES, compared)
-    _leave(call, query_id, found, rows)
-    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
-    if found.degraded is not None:
-        notes |= {"degraded": True, "message": found.degraded}
-    return {
-        "success": True,
-        "strategy": used,
-        "requested_strategy": arguments["strategy"],
-        "scope": arguments["scope"],
-        "query_type": "content" if "query_content" in arguments else "vector_id",
-        "query_vector_id": query_id,
-        "num_results": len(rows),
-        "results": rows,
-        "search_latency_ms": round(1000 * (call.clock.monotonic() - begun), 3),
-        **notes,
-    }
+    return await call.search(asked.text, chosen, MOST_CANDIDATES, compared)
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
@@ -167,8 +171,8 @@ TOOL = Tool(
     name="search_teleological",
     toolset="context_graph",
     title="Search in thirteen views",
-    description="Perform teleological matrix search across all 13 embedder dimensions: each memory is compared with the "
-    "query view by view, E1 to E13, and the strategy says what the thirteen numbers come to. For plain questions "
+    description="Perform teleological matrix search across all 13 embedder dimensions: each memory is compared with "
+    "the query view by view, E1 to E13, and the strategy says what the thirteen numbers come to. For plain questions "
     "`search_graph` finds more; this one says which views agree, and compares one view or group alone.",
     kind="read",
     handler=search_teleological,

@@ -1,6 +1,6 @@
-"""What the teleological tools read: a query's fingerprint, its candidates, and the purpose that both are aligned with.
+"""What the teleological tools read: a query's candidates, and the purpose that both are aligned with.
 
-Until a goal is bootstrapped the purpose is provisional: the memory that is most central among the first FIRST ones.
+Until a goal is bootstrapped the purpose is provisional: the centre of the first FIRST memories.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from processors.context_graph.rules import synergy
 from processors.context_graph.rules.groups import VIEW_COUNT
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments
+from processors.context_graph.rules.views.centre import centre
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.embedding.query import EncodedQuery
 from storage.search.query import Query
@@ -37,24 +38,24 @@ _SIDE = 200
 
 
 class Purposes:
-    """The ids of provisional purposes that will not change any more, by namespace and space. Any number of threads."""
+    """Provisional purposes that will not change any more, by namespace and space. Any number of threads."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[str, str], str] = {}
+        self._found: dict[tuple[str, str], Fingerprint] = {}
         self._lock = threading.Lock()
 
-    def known(self, namespace: str, space: str) -> str | None:
+    def known(self, namespace: str, space: str) -> Fingerprint | None:
         with self._lock:
-            return self._ids.get((namespace, space))
+            return self._found.get((namespace, space))
 
-    def keep(self, namespace: str, space: str, memory_id: str) -> None:
+    def keep(self, namespace: str, space: str, purpose: Fingerprint) -> None:
         with self._lock:
-            self._ids[namespace, space] = memory_id
+            self._found[namespace, space] = purpose
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Candidates of a query with their thirteen alignments, and the purposes of both; NaN where a view is missing."""
+    """Candidates of a query with their alignments, and the purposes of both; NaN where a view is missing."""
 
     ids: Sequence[str]
     alignments: np.ndarray
@@ -102,22 +103,18 @@ def purpose_vectors(purpose: Fingerprint | None, texts: Sequence[Fingerprint]) -
 
 
 def provisional_purpose(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
-    """The most central of the first memories in the order of the log; None in an empty store."""
+    """The centre of the first memories in the order of the log; None in an empty store."""
     live = reader.indexes.spaces.live
     space = "" if live is None else live.model.space
     if (known := purposes.known(reader.namespace, space)) is not None:
-        return reader.stored([known])[0]
+        return known
     first = [one for one in reader.stored(_first_ids(reader.cursor, reader.namespace, FIRST)) if one is not None]
     if not first:
         return None
-    placed = [one for one in first if one.vector is not None]
-    if not placed:
-        return first[0]
-    vectors = np.stack([one.vector for one in placed if one.vector is not None])
-    central = placed[int(np.argmax(vectors @ vectors.mean(0)))]
-    if len(placed) == FIRST:
-        purposes.keep(reader.namespace, space, str(central.memory_id))
-    return central
+    found = centre(first)
+    if len(first) == FIRST and all((one.vector is None) == (live is None) for one in first):
+        purposes.keep(reader.namespace, space, found)
+    return found
 
 
 def read_synergy(cursor: duckdb.DuckDBPyConnection, namespace: str) -> np.ndarray:

@@ -10,21 +10,16 @@ import numpy as np
 
 from processors.context_graph.rules import profiles, synergy
 from processors.context_graph.rules.correlations import PAIRS
+from processors.context_graph.rules.memories import vector_id_of
 from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
 from streams.event_types.context_vectors import PROFILE_CHANGED, SYNERGY_UPDATED, VECTOR_COMPUTED, VECTOR_FUSED
 from streams.events import Event, LoggedEvent
-from streams.ids import derived_id
 
 VECTORS, SYNERGY = "context_vectors", "context_synergy"
 PROFILES, PROFILE_COUNTS = "context_profiles", "context_profile_counts"
 INVALID = "invalid_argument"
 _COMPUTED = ("content", "profile_id", "purpose_vector", "cross_correlations", "group_alignments", "confidence")
 _FUSED = ("memory_id", "profile_id", "fusion_method", "weights", "vector", "confidence")
-
-
-def vector_id_of(event: Event) -> str:
-    """The id of the vector that an event makes."""
-    return derived_id(str(event.key), "context.vector")
 
 
 def _vector_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:

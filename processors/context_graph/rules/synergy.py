@@ -43,7 +43,7 @@ INITIAL = np.array(
 
 
 @dataclass(frozen=True)
-class Learned:
+class SynergyUpdate:
     """What one judgement made of the matrix."""
 
     matrix: np.ndarray
@@ -68,7 +68,7 @@ def contributions(alignments: np.ndarray) -> np.ndarray:
     return positive[PAIRS[0]] * positive[PAIRS[1]]
 
 
-def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> Learned:
+def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> SynergyUpdate:
     """Raise the pairs that found a relevant result, lower those that found an irrelevant one.
 
     `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
@@ -84,7 +84,7 @@ def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float,
     changes = np.abs(after - before)
     largest = [int(place) for place in np.argsort(-changes, kind="stable")[:LARGEST_CHANGES] if changes[place] > 0]
     learned = from_pairs(after)
-    return Learned(
+    return SynergyUpdate(
         matrix=learned,
         pairs_updated=int(np.count_nonzero(changes)),
         mean_before=float(before.mean()),
