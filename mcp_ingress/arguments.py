@@ -34,6 +34,8 @@ _TYPES = {
 }
 _FIRST = {"additionalProperties": 0, "required": 1, "type": 2}
 """What is said first when several things are wrong: a misspelt name explains a missing one."""
+_REASONS = {"type": "type", "enum": "enum", "const": "enum"}
+"""What is wrong with a value by the keyword that it fails; of every other one it is out of range."""
 
 
 class ArgumentCheck:
@@ -66,12 +68,13 @@ class ArgumentCheck:
             return _missing(schema, value, path)
         sentence = f"The argument `{_name(path)}` {_say(keyword, schema, value)}"
         details = {"parameter": _name(path), "allowed": schema.get(keyword)}
+        about = {"reason": _REASONS.get(keyword, "range"), "field": details["parameter"]}
         if keyword == "type":
-            return Refused(sentence, details=details)
+            return Refused(sentence, **about, details=details)
         code, extra = self._own_code(list(error.schema_path)[:-1])
         if keyword == "enum":
             extra = {"valid_options": list(schema["enum"]), **extra}
-        return Refused(sentence, code=code, **{"details": details, **extra})
+        return Refused(sentence, code=code, **about, **{"details": details, **extra})
 
     def _own_code(self, schema_path: Sequence[Any]) -> tuple[str | None, dict[str, Any]]:
         """The code and extras of the innermost property around the place that has its own code."""
@@ -99,23 +102,24 @@ def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
     That is NUL, lone surrogates, NaN, infinity, integers of more than 64 bits, and deep nesting.
     """
     where = f"The argument `{name}`" if name else "The arguments"
+    about = {"reason": "range", "field": name or None}
     if isinstance(value, str):
         if "\0" in value:
-            raise Refused(f"{where} holds a NUL character (\\u0000); leave it out.")
+            raise Refused(f"{where} holds a NUL character (\\u0000); leave it out.", **about)
         if not value.isascii() and _SURROGATE.search(value):
-            raise Refused(f"{where} holds half of a surrogate pair, which is not a character; leave it out.")
+            raise Refused(f"{where} holds half of a surrogate pair, which is not a character; leave it out.", **about)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise Refused(f"{where} is {value}; a finite number is expected.")
+            raise Refused(f"{where} is {value}; a finite number is expected.", **about)
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise Refused(f"{where} is an integer of more than 64 bits; send it as text.")
+            raise Refused(f"{where} is an integer of more than 64 bits; send it as text.", **about)
     elif depth > MAX_DEPTH:
-        raise Refused(f"{where} is nested deeper than {MAX_DEPTH} levels; send the inner part as text.")
+        raise Refused(f"{where} is nested deeper than {MAX_DEPTH} levels; send the inner part as text.", **about)
     elif isinstance(value, dict):
         for key, item in value.items():
             if "\0" in key or _SURROGATE.search(key):
-                raise Refused(f"{where} has a key that is not valid text; rename the key.")
+                raise Refused(f"{where} has a key that is not valid text; rename the key.", **about)
             check_texts(item, f"{name}.{key}" if name else key, depth + 1)
     elif isinstance(value, list):
         for item in value:
@@ -129,7 +133,8 @@ def _undeclared(schema: Mapping[str, Any], value: Any, path: Sequence[Any]) -> R
     close = get_close_matches(unknown.lower(), accepted, n=1, cutoff=0.6)
     hint = f" Did you mean `{close[0]}`?" if close else ""
     known = f" Accepted: {', '.join(accepted)}." if accepted else " None is accepted."
-    return Refused(f"There is no argument `{_shown(unknown)}`{place}.{hint}{known}")
+    sentence = f"There is no argument `{_shown(unknown)}`{place}.{hint}{known}"
+    return Refused(sentence, reason="unknown_argument", field=_name([*path, _shown(unknown)]))
 
 
 def _missing(schema: Mapping[str, Any], value: Any, path: Sequence[Any]) -> Refused:
@@ -138,6 +143,8 @@ def _missing(schema: Mapping[str, Any], value: Any, path: Sequence[Any]) -> Refu
     wanted = schema.get("properties", {}).get(missing[0], {})
     return Refused(
         f"The argument `{name}` is missing; it is {_wanted(wanted)}.",
+        reason="missing",
+        field=name,
         details={"parameter": name, "allowed": wanted.get("type")},
     )
 

@@ -35,6 +35,7 @@ from streams.events import CONNECTION, Event, wire_type
 from streams.ids import derived_id, uuid7
 from streams.log.base import Outgoing
 from streams.positions import Freshness
+from streams.topics import INVOCATIONS
 
 Result = TypeVar("Result")
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
@@ -116,6 +117,10 @@ class Call:
             identity, SOURCE, kind, self.namespace, self.requested_at or self.clock.now(), data, subject, extensions
         )
 
+    def leave(self, short_type: str, data: Mapping[str, Any]) -> None:
+        """Leave an event of this call on the topic of invocations, in the background: no answer waits for it."""
+        self.services.leave_record(INVOCATIONS.name, self.event(short_type, data, subject=self.session_id))
+
     async def publish(self, *events: tuple[str, Event]) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
 
@@ -167,27 +172,27 @@ class Call:
         """How far the records of the calls until now reach, once they are on the log."""
         return await self.services.flush_records() if self.services.flush_records else Freshness()
 
-    async def fresh(self, *stages: str, vectors: bool = False) -> bool:
+    async def fresh(self, *stages: str, vectors: bool = False, also: Sequence[str] = ()) -> bool:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.
 
         With stages, it waits until they have processed the part of the token that lies on their source. `vectors`: for
         a search that finds by words too; it waits a moment for vectors and for what they show to be changed, and counts
-        the vectors that are missing (`embedding_behind`).
+        the vectors that are missing (`embedding_behind`). `also`: stages that are waited for that moment too.
         """
         has_all = self.services.spool.is_empty  # asked first: what follows meanwhile is in no token yet
         token, limits = self.read_token, self.services.limits
         waits = self.applied(token, timeout_s=limits.read_wait_s, stages=stages)
-        is_applied = await (self._with_vectors(token, waits) if vectors else waits)
+        is_applied = await (self._with_vectors(token, waits, (*SEARCH_STAGES, *also)) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
         if vectors or VECTOR_STAGE in stages:
             self.embedding_behind = await self.services.embedding_behind(self.namespace)
         return not self.is_stale
 
-    async def _with_vectors(self, token: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
-        """Wait for the words, and a moment longer for `SEARCH_STAGES`; whether the words are there."""
+    async def _with_vectors(self, token: Freshness, words: Coroutine[Any, Any, bool], stages: Sequence[str]) -> bool:
+        """Wait for the words, and a moment longer for these stages; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=SEARCH_STAGES))
+        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=stages))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)

@@ -33,8 +33,18 @@ from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
+from mcp_ingress.writes import ACCEPTED
 from processors.memory.vector_facts import VECTOR_STAGE
-from streams.errors import Defect, RateLimited, Refused, ThalwegError, TimedOut, Unavailable, UnknownTool
+from streams.errors import (
+    Defect,
+    PulseUnavailable,
+    RateLimited,
+    Refused,
+    ThalwegError,
+    TimedOut,
+    Unavailable,
+    UnknownTool,
+)
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
 from streams.redaction import excerpt, redact, redact_json
@@ -136,7 +146,7 @@ class Door:
         self.catalogues = Catalogues(inventory, self.resources)
         self.limits = RateLimits(services.clock, rate_limit)
         self.publisher = BackgroundPublisher(services.log)
-        services.flush_records = self.publisher.flush
+        services.flush_records, services.leave_record = self.publisher.flush, self.publisher.put
         self.calls = 0
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -235,10 +245,10 @@ class Door:
             raise
         except Exception as error:
             failure, body = self._failed(error, request.tool, tool, call, record)
-            return await self._complete(tool, call, body, _json(body), failure)
+            return await self._complete(tool, record, body, _json(body), failure)
         if body.get("success") is False:
             record.failed("error", str(body.get("error_code") or "degraded"))
-        return await self._complete(tool, call, body, text)
+        return await self._complete(tool, record, body, text)
 
     def _failed(
         self, error: Exception, name: str, tool: Tool | None, call: Call | None, record: Invocation
@@ -261,7 +271,8 @@ class Door:
                 record.failed("error", own)
         spans.describe_failure(own)
         is_refusal = isinstance(error, Refused)
-        extra = {**error.extra, **_staleness(tool, call)} if is_refusal else error.extra
+        notes = _staleness(tool, call) if is_refusal else {}
+        extra = {**style.explanation(error, own), **error.extra, **notes}
         message = excerpt(error.message, MAX_MESSAGE)
         body = fit(style.body(name, own, message, extra, degraded=isinstance(error, Unavailable)), NOTHING_LONG, {})
         category = str(body.get("error", message))
@@ -329,18 +340,33 @@ class Door:
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
     async def _complete(
-        self, tool: Tool | None, call: Call | None, body: dict[str, Any], text: str, failure: Failure | None = None
+        self, tool: Tool | None, record: Invocation, body: dict[str, Any], text: str, failure: Failure | None = None
     ) -> Answer:
         """The answer with what goes around it: the freshness of a write, and the toolset's pulse."""
         meta: dict[str, Any] = {}
         if body.get("freshness"):
             meta[FRESHNESS_META] = body["freshness"]
         pulse = self.inventory.toolset(tool).pulse
-        if pulse is not None and call is not None:
-            meta[pulse.meta] = beat = await pulse.read(call)
-            body = {**body, pulse.field: beat}
+        if pulse is not None:
+            try:
+                beat = body.get(pulse.field) or await pulse.read(self.services, record.namespace)
+                meta[pulse.meta] = beat
+                body = {**body, pulse.field: beat}
+            except Exception as error:
+                if failure is None:
+                    failure, body = self._without_pulse(error, tool, record, body)
             text = _json(body)
         return Answer(body, text, meta or None, failure)
+
+    def _without_pulse(
+        self, error: Exception, tool: Tool | None, record: Invocation, body: Mapping[str, Any]
+    ) -> tuple[Failure, dict[str, Any]]:
+        """The failure of a call whose toolset's pulse cannot be read: a write that was accepted stands."""
+        logger.error("the pulse of the tool %s failed", record.name, exc_info=error)
+        written = {"freshness": body["freshness"]} if body.get("freshness") else {}
+        stands = f" {ACCEPTED}" if written else ""
+        message = f"The pulse cannot be read ({type(error).__name__}), so that the call fails.{stands}"
+        return self._failed(PulseUnavailable(message, **written), record.name, tool, None, record)
 
 
 def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from storage.reader import Reader, count_documents_since
 from storage.search.index_set import IndexSet
 from streams.backlog import Backlog
 from streams.clock import Clock
+from streams.events import Event
 from streams.log.base import Log
 from streams.positions import Freshness
 from streams.topics import MEMORY
@@ -53,6 +54,8 @@ class Services:
     """What toolsets need of the node for themselves, by type."""
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
+    leave_record: Callable[[str, Event], None] = lambda topic, event: None
+    """Puts what a call leaves behind on the log in the background, a topic and an event; set by the door."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
     may_hold: Callable[[str, tuple[Any, ...]], bool] = lambda table, key: True

@@ -13,6 +13,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.records import Invocation
 from mcp_ingress.services import Services
 from processors.embedding.model import Embedder
+from streams.errors import Refused, ThalwegError
 from streams.events import Event
 
 Plane = Literal["result", "jsonrpc"]
@@ -35,12 +36,22 @@ class ErrorStyle:
     """A second name under which an error's answer carries its code."""
     plane: Plane = "result"
     """Whether a failed tool is answered with a result that says so, or with a JSON-RPC error that has it as data."""
+    explains: bool = False
+    """Whether an error says beside its code what is wrong (`reason`), of which argument (`field`), and the `remedy`."""
     rpc_codes: Mapping[str, int] = field(default_factory=dict)
     """JSON-RPC codes by the toolset's code. Without one a refusal is -32602, and everything else -32603."""
 
     def code(self, code: str) -> str:
         """The toolset's name of a code."""
         return self.codes.get(code, code)
+
+    def explanation(self, error: ThalwegError, code: str) -> dict[str, Any]:
+        """What else the error says of itself; `code` is the toolset's own."""
+        if not self.explains:
+            return {}
+        about = (error.reason, error.field) if isinstance(error, Refused) else (None, None)
+        named = {"reason": about[0] or code, "field": about[1], "remedy": error.remedy}
+        return {name: value for name, value in named.items() if value is not None}
 
     def rpc_code(self, code: str, *, is_refusal: bool) -> int:
         """The JSON-RPC code of one of the toolset's codes."""
@@ -67,10 +78,14 @@ class ErrorStyle:
 
 @dataclass(frozen=True)
 class Pulse:
-    """What a toolset adds to each of its answers: under `_<name>`, and in `_meta` under `thalweg/<name>`."""
+    """What a toolset adds to each answer, also of a call that failed.
+
+    It stands under `_<name>`, and in `_meta` under `thalweg/<name>`.
+    """
 
     name: str
-    read: Callable[[Call], Awaitable[dict[str, Any]]]
+    read: Callable[[Services, str], Awaitable[dict[str, Any]]]
+    """(services, namespace) -> its fields; what it raises fails the call. Not asked where the answer has the field."""
 
     @property
     def field(self) -> str:

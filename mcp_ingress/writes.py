@@ -48,9 +48,12 @@ def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {**properties, **shared}, "required": ["success"]}
 
 
-def invalid(message: str, parameter: str, allowed: Any = None, *, code: str | None = None) -> Refused:
+def invalid(
+    message: str, parameter: str, allowed: Any = None, *, code: str | None = None, reason: str | None = None
+) -> Refused:
     """The refusal of an argument's value; `details` names the argument and what it may be."""
-    return Refused(message, code=code, details={"parameter": parameter, "allowed": allowed})
+    details = {"parameter": parameter, "allowed": allowed}
+    return Refused(message, code=code, reason=reason, field=parameter, details=details)
 
 
 def checked_text(
@@ -59,9 +62,12 @@ def checked_text(
     """The required text of that name. Raises Refused when it is blank or longer than `most` characters."""
     text: str = arguments[name]
     if not text.strip():
-        raise invalid(f"The argument `{name}` is blank; it needs some text.", name, "some text", code=code)
+        raise invalid(
+            f"The argument `{name}` is blank; it needs some text.", name, "some text", code=code, reason="missing"
+        )
     if most is not None and len(text) > most:
-        raise invalid(f"The argument `{name}` has {len(text)} characters; at most {most} are accepted.", name, most)
+        message = f"The argument `{name}` has {len(text)} characters; at most {most} are accepted."
+        raise invalid(message, name, most, reason="range")
     return text
 
 
@@ -103,7 +109,7 @@ async def decided(call: Call, published: Published, **identity: str) -> Mapping[
         raise Refused(outcome.message or "The request was refused.", code=outcome.code, **outcome.result)
     if any(outcome.result.get(name) != value for name, value in identity.items()):
         message = "The request id was used before, for another call, which stands; leave it out or choose a new one."
-        raise invalid(message, "_meta.thalweg/request_id", dict(outcome.result))
+        raise invalid(message, "_meta.thalweg/request_id", dict(outcome.result), reason="conflict")
     return outcome.result
 
 

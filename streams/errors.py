@@ -13,6 +13,7 @@
     ├── Poison               this event can never work: to the dead-letter topic with its bytes
     ├── Unavailable          transient: retried, then reported with `retry_after_ms`
     │   ├── LogUnavailable   the broker did not acknowledge in time
+    │   ├── PulseUnavailable the pulse of a toolset's answers cannot be read
     │   └── EmbedderUnavailable  no model is loaded, or it failed
     │       └── KeyMissing   the model is a provider's, and there is no key for it
     ├── StageStopped         a stage fails on every record: the process ends
@@ -43,14 +44,27 @@ class ThalwegError(Exception):
 
 
 class Refused(ThalwegError):
-    """The caller can correct it. A tool may give an instance a `code` of its own."""
+    """The caller can correct it. A tool may give an instance a `code` of its own.
+
+    `reason`: what is wrong with an argument (`missing`, `type`, `range`, `enum`, `unknown_argument`), and `field`: its
+    name; for toolsets whose errors say them.
+    """
 
     code = "invalid_argument"
     remedy = "Correct the argument that the message names and call again."
 
-    def __init__(self, message: str, *, code: str | None = None, **extra: Any) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        reason: str | None = None,
+        field: str | None = None,
+        **extra: Any,
+    ) -> None:
         super().__init__(message, **extra)
         self.error_code = code or type(self).code
+        self.reason, self.field = reason, field
 
 
 class SettingsError(Refused):
@@ -137,6 +151,15 @@ class LogUnavailable(Unavailable):
 
     code = "log_unavailable"
     remedy = "Check that the broker runs and is reachable; repeat the call with the same request id."
+
+
+class PulseUnavailable(Unavailable):
+    """What a toolset adds to each of its answers cannot be read now: the call fails."""
+
+    code = "pulse"
+    remedy = (
+        "Try again after `retry_after_ms`; a write whose answer has `freshness` was accepted: do not send it again."
+    )
 
 
 class EmbedderUnavailable(Unavailable):

@@ -1,4 +1,4 @@
-"""The console script. `thalweg mcp` and `thalweg hook` import next to nothing: their clients wait for them."""
+"""The console script. `thalweg mcp`, `call` and `hook` import next to nothing: their clients wait for them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ def main() -> None:
         from thalweg.client.stdio import run
 
         sys.exit(run(sys.argv[2:]))
+    if sys.argv[1:2] == ["call"] and not {"--help", "-h"} & set(sys.argv):
+        from thalweg.client.call import run as run_call
+
+        sys.exit(run_call(sys.argv[2:]))
     if sys.argv[1:2] == ["hook"] and not {"--help", "-h", "--off", "--on"} & set(sys.argv):
         from thalweg.client.hook import run as run_hook
 

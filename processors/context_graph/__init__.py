@@ -1,1 +1,1 @@
-"""Context Graph: what it remembers. Its tools are not part of this version."""
+"""Context Graph: memories in six modalities, and what searches returned of them."""

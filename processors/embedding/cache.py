@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from processors.embedding.model import Embedder, Encoded, ModelInfo, TokenEmbedder
+from processors.embedding.model import Embedder, Encoded, ModelInfo, Pieces, TokenEmbedder
 from storage.search.vectors.token_vectors import Tokens
 
 MAX_TEXTS = 64
@@ -52,6 +52,10 @@ class CachingEmbedder:
         rows = [known[text].vector for text in texts]
         vectors = np.stack(rows) if rows else np.empty((0, self.info.dim), np.float32)
         return Encoded(vectors, [known[text].tokens for text in texts])
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        """As the embedder's."""
+        return self._inner.piece_starts(texts)
 
     def _keep(self, text: str, entry: _CachedText) -> None:
         with self._lock:

@@ -62,6 +62,14 @@ class Encoded:
     tokens: list[Tokens]
 
 
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The word pieces of a text: (n,) `ids` uint16, and the (n,) characters at which they start."""
+
+    ids: np.ndarray
+    starts: np.ndarray
+
+
 @runtime_checkable
 class TokenEmbedder(Embedder, Protocol):
     """An embedder that also gives its token vectors, for late interaction."""
@@ -71,6 +79,10 @@ class TokenEmbedder(Embedder, Protocol):
 
         Raises EmbedderUnavailable.
         """
+        ...
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        """Of each text the pieces whose vectors `pack` keeps. The model does not run: 0.05 ms a sentence."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from processors.embedding.model import Encoded, ModelInfo
+from processors.embedding.model import Encoded, ModelInfo, Pieces
 from storage.search.vectors.token_vectors import Tokens, reduce_tokens, unit
 from storage.search.words.analyzer import STOP_WORDS
 from streams.errors import EmbedderUnavailable
@@ -56,6 +56,17 @@ class OnnxEncoder:
     def encode_tokens(self, texts: Sequence[str]) -> Encoded:
         """The same vectors, and each text's token vectors out of the same forward pass."""
         return self._encode(texts, with_tokens=True)
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        """The word pieces of each text that carry content, as `pack` keeps them, and where each begins."""
+        found = []
+        for one in self._tokenizer.encode_batch(list(texts)):
+            ids = np.array(one.ids[1:-1], np.int64)
+            starts = np.array([start for start, _ in one.offsets[1:-1]], np.int64)
+            content = ~self._without_content[ids]
+            kept = content if content.any() else np.ones(len(ids), bool)
+            found.append(Pieces((ids[kept] % 65_536).astype(np.uint16), starts[kept]))
+        return found
 
     def _encode(self, texts: Sequence[str], *, with_tokens: bool) -> Encoded:
         if not texts:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from processors.embedding.model import Embedder, Encoded, ModelInfo, TokenEmbedder
+from processors.embedding.model import Embedder, Encoded, ModelInfo, Pieces, TokenEmbedder
 from streams.errors import EmbedderUnavailable
 
 Result = TypeVar("Result")
@@ -77,6 +77,10 @@ class TimeLimitedTokenEmbedder(TimeLimitedEmbedder):
     def encode_tokens(self, texts: Sequence[str]) -> Encoded:
         """As the embedder's. Raises EmbedderUnavailable, at the latest when its time is up."""
         return self._in_time(lambda: self._tokens.encode_tokens(_beginnings(texts)), len(texts))
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        """As the embedder's, of the beginnings."""
+        return self._tokens.piece_starts(_beginnings(texts))
 
 
 def _beginnings(texts: Sequence[str]) -> list[str]:

@@ -37,6 +37,7 @@ CONTROL_FLOW = {
     "processors.valence.rules.entities.EntityError": "a rule's: the draft that has it says which argument",
     "processors.valence.rules.beliefs.DraftError": "a rule's: the tool refuses, the reducer rejects",
     "processors.cognitive.rules.ranking.WeightsError": "a rule's: the tool refuses",
+    "processors.context_graph.rules.profiles.ProfileError": "a rule's: the tool refuses, the reducer rejects",
     "mcp_ingress.inventory.ToolDefect": "a mistake in a tool's module, found when it is imported",
     "thalweg.client.launch.NodeError": "the pump answers it as an error of JSON-RPC, a command raises NodeDown",
     "thalweg.demo.Unmet": "a step of the demo catches it",

@@ -32,6 +32,7 @@ from tests.patience import PATIENCE_S
 from thalweg.control.requests import ask
 
 KEYS = {
+    "context_recalls": "(namespace, event_id, rank)",
     "dead_letter_marks": "(event_id, dead_letter_id, to_topic, to_partition, to_offset)",
     "duplicates": '(topic, partition, "offset", idx)',
     "invocations": "(namespace, invocation_id)",

@@ -23,7 +23,7 @@ from streams.topics import MEMORY, TELEMETRY
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
-from tests.node_process import NodeProcess
+from tests.node_process import Client, NodeProcess
 from thalweg.control.requests import ask
 
 pytestmark = pytest.mark.timeout(300)
@@ -98,6 +98,27 @@ async def test_events_in_binary_and_structured_mode_become_rows(thalweg: Program
         [n, SESSION_EVENT["text"]] for n in ("t-1", "t-2")
     ]
     assert thalweg.sql("SELECT count(*) FROM dead_letters") == [[0]]
+
+
+async def test_a_producers_memories_are_found_by_the_tools_as_their_own(thalweg: Program, node: NodeProcess) -> None:
+    kind, tides = "thalweg.context.memory.stored.v1", {"content": "Tides turn twice a day.", "tags": ["sea"]}
+    await send(
+        node,
+        [
+            binary(MEMORY.name, "m-1", kind, tides),
+            structured(MEMORY.name, "m-2", kind, {**tides, "importance": 0.9, "tags": ["moon"]}),
+            binary(MEMORY.name, "m-3", kind, {**tides, "modality": "smell"}),
+            binary(MEMORY.name, "m-4", kind, {"content": "  "}),
+        ],
+    )
+    node.settle()
+    assert thalweg.sql("SELECT content, times, importance, tags FROM context_memories") == [
+        [tides["content"], 2, 0.9, ["sea", "moon"]]
+    ]
+    [row] = Client(node.home).call("search_graph", {"query": "When do tides turn?"})["results"]
+    assert row["content"] == tides["content"] and row["tags"] == ["sea", "moon"]
+    assert thalweg.sql("SELECT count(*) FROM dead_letters WHERE stage = 'materialise'") == [[1]]
+    assert thalweg.sql("SELECT status FROM outcomes WHERE code = 'invalid_argument'") == [["refused"]]
 
 
 async def test_a_producers_writes_over_one_connection_belong_together_and_a_bad_one_is_a_dead_letter(

@@ -6,7 +6,7 @@ import numpy as np
 
 from processors.embedding.cache import MAX_TEXTS, CachingEmbedder, with_cache
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.model import Encoded, ModelInfo
+from processors.embedding.model import Encoded, ModelInfo, Pieces
 from storage.search.vectors.token_vectors import Tokens
 
 
@@ -27,6 +27,9 @@ class Counting:
     def encode_tokens(self, texts: Sequence[str]) -> Encoded:
         self.asked.append(list(texts))
         return Encoded(self._hashing.encode(texts), [_tokens(len(text.split())) for text in texts])
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        return [Pieces(_tokens(len(text.split())).ids, np.arange(len(text.split()))) for text in texts]
 
 
 def _tokens(count: int) -> Tokens:

@@ -10,6 +10,7 @@ import pytest
 from processors.embedding import int8_onnx
 from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, TokenEmbedder
+from storage.search.vectors.token_vectors import pack, unpack
 
 TEXTS = [
     "A man is eating food.",
@@ -147,3 +148,14 @@ def test_a_damaged_graph_in_the_cache_is_built_again(model_cache: Path, tmp_path
     again = load_embedder("minilm", cache_dir=cache_dir)
     assert again is not None
     assert (again.encode(TEXTS[:2]) == embedder.encode(TEXTS[:2])).all()
+
+
+def test_the_word_pieces_of_a_text_are_those_that_are_stored_each_with_its_place(embedder: TokenEmbedder) -> None:
+    text = "The Kuramoto model: 東京 and naïve oscillators."
+    [tokens], [pieces] = embedder.encode_tokens([text]).tokens, embedder.piece_starts([text])
+    stored, _ = unpack(pack(tokens))
+    assert pieces.ids.tolist() == stored.tolist()
+    assert [text[start:][:2] for start in pieces.starts][:3] == ["Ku", "ra", "ot"], "whole words, cut into pieces"
+    assert text[pieces.starts[-1] :] in ("oscillators.", "ators.", "tors.", "s.")
+    [silent] = embedder.piece_starts(["of the and"])
+    assert len(silent.ids) == 3, "a text without content keeps all its tokens"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.model import Encoded
+from processors.embedding.model import Encoded, Pieces
 from processors.embedding.time_limit import MAX_CHARS, with_time_limit
 from streams.errors import EmbedderUnavailable
 
@@ -37,6 +37,9 @@ class Model(HashingEmbedder):
 class TokenModel(Model):
     def encode_tokens(self, texts: Sequence[str]) -> Encoded:
         return Encoded(self.encode(texts), [None] * len(texts))
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        return [Pieces(np.empty(0, np.uint16), np.empty(0, np.int64))] * len(texts)
 
 
 @pytest.fixture

@@ -278,16 +278,55 @@ async def test_too_many_calls_are_refused_with_when_to_try_again_and_others_are_
         assert await desk.events(TELEMETRY.name) == []
 
 
-async def test_a_toolsets_pulse_is_in_every_answer_also_in_refusals(tmp_path: Path) -> None:
-    async def pulse(call: Any) -> dict[str, Any]:
-        return {"entropy": 0.5}
+async def test_a_toolsets_pulse_is_in_every_answer_also_in_what_was_refused_failed_or_never_ran(tmp_path: Path) -> None:
+    async def pulse(services: Any, namespace: str) -> dict[str, Any]:
+        return {"entropy": 0.5, "of": namespace}
 
-    async with opened_door(tmp_path, Inventory.of(ALL, [replace(DEMO, pulse=Pulse("cognitive_pulse", pulse))])) as door:
+    beating = Inventory.of(ALL, [replace(DEMO, pulse=Pulse("cognitive_pulse", pulse))])
+    async with opened_door(tmp_path, beating, rate_limit=3.0, clock=SetClock()) as door:
         desk = Desk(door)
-        for answer in (await desk.call("echo"), await desk.call("fail", how="refused")):
-            assert answer.body["_cognitive_pulse"] == {"entropy": 0.5}
-            assert (answer.meta or {})["thalweg/cognitive_pulse"] == {"entropy": 0.5}
+        answers = [
+            await desk.call("echo"),
+            await desk.call("fail", how="refused"),
+            await desk.call("slow", seconds=5),
+            await desk.call("echo", _meta={"thalweg/request_id": ""}),
+            await desk.call("fail", how="bug"),
+            await desk.call("echo"),
+            await desk.call("echo"),
+        ]
+        codes = [answer.body.get("error_code") for answer in answers]
+        assert codes[:5] == [None, "already_superseded", "timeout", "invalid_argument", "internal_error"]
+        assert codes[-1] == "rate_limited"
+        for answer in answers:
+            assert answer.body["_cognitive_pulse"] == {"entropy": 0.5, "of": "default"}
+            assert (answer.meta or {})["thalweg/cognitive_pulse"] == answer.body["_cognitive_pulse"]
             assert json.loads(answer.text) == answer.body
+
+
+async def test_a_call_whose_pulse_cannot_be_read_fails_and_says_that_its_write_stands(tmp_path: Path) -> None:
+    async def broken(services: Any, namespace: str) -> dict[str, Any]:
+        raise RuntimeError("no heart")
+
+    async with opened_door(
+        tmp_path, Inventory.of(ALL, [replace(DEMO, pulse=Pulse("cognitive_pulse", broken))])
+    ) as door:
+        desk = Desk(door)
+        read, refused, wrote = (
+            await desk.call("echo"),
+            await desk.call("fail", how="refused"),
+            await desk.call("write_note", content="kept"),
+        )
+        assert read.failure is not None and (read.failure.code, read.failure.rpc_code) == ("pulse", -32603)
+        assert "accepted" not in read.body["message"] and "heart" not in read.text
+        assert refused.body["error_code"] == "already_superseded", "what went wrong first is told"
+        assert wrote.is_error and "do not send it again" in wrote.body["message"]
+        assert wrote.body["freshness"] == (wrote.meta or {})["thalweg/freshness"] != {}
+        (note,) = [
+            event for event in await desk.events(TELEMETRY.name) if event.data["attributes"].get("talos.content")
+        ]
+        assert note.data["attributes"]["talos.content"] == "kept"
+        outcomes = [event.data.get("error_code") for event in await desk.events(INVOCATIONS.name)]
+        assert outcomes == ["pulse", "already_superseded", "pulse"]
 
 
 class StuckLog(SqliteLog):

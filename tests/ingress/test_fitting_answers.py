@@ -159,6 +159,10 @@ async def fill(reader: Reader) -> dict[str, Any]:
         await reader.call("compress_to_l2_insight", content=text, source_ids=[])
         await reader.call("store_episode", query=text, reward=0.5, reflection=f"Problem: {text} Lesson: {text}")
         await reader.call("update_working_memory", content=text, importance=0.1)
+        tagged = {"tags": [f"{number} {PROSE}"[:100]] * 2, "rationale": PROSE[:3000]}
+        await reader.call("store_memory", content=f"{text}{number}", **tagged)
+        await reader.call("inject_context", content=f"{number}{text}", rationale=PROSE)
+        await reader.call("manage_teleological_profile", action="create", name=f"{number} {PROSE}"[:200])
     for number in range(12):
         await reader.call("update_working_memory", content=f"{number} {PROSE}", importance=0.9)
     await reader.call("pattern_reinforce", pattern_id=ids["pattern"], session_id=ids["session"])
@@ -202,10 +206,15 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.call("journal_query", query=query, limit=100)
         await reader.call("belief_query", query=query, limit=100, include_superseded=True)
         await reader.call("hybrid_search", query_text=query, top_k=100)
+        await reader.call("search_graph", query=query, topK=100)
+        await reader.call("manage_teleological_profile", action="list")
         await reader.call("inner_voice.retrieve", query=query, top_k=50, floor=0.0)
         await reader.read(f"memory://l2-insights?query={query}&top_k=100")
         await reader.read(f"memory://episode-memory?query={query}&min_similarity=0&top_k=100")
     await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
+    await reader.call("get_memetic_status")
+    await reader.call("utl_status")
+    await reader.call("get_graph_manifest")
     await reader.call("graph_query", cypher="MATCH (n) RETURN n.id, n.name LIMIT 1000")
     for belief in (ids["belief"], ids["opposed"]):
         await reader.call("belief_get", belief_id=belief, include_history=True, include_tensions=True)
@@ -249,6 +258,8 @@ async def test_no_answer_takes_more_than_6000_tokens_and_what_is_left_out_can_be
     await ask(reader, ids)
     known = {row[0] for row in reader.node.store.sql("SELECT text FROM documents")}
     known |= {row[0] for row in reader.node.store.sql("SELECT reflection FROM episode_memory")} | {PROSE, WORD, *TEXTS}
+    kept = reader.node.store.sql("SELECT unnest([content, rationale]) FROM context_memories")
+    known |= {text for (text,) in kept}
     known |= {f"Turn {number}. {PROSE}" for number in range(3)}
     wholes = {uri: await reader.whole(uri) for uri, *_ in list(reader.passages)}
     assert all(text in known and len(text) > MAX_TEXT for text in wholes.values())

@@ -136,6 +136,21 @@ async def test_vectors_that_come_within_the_moment_are_waited_for(node: SlowNode
     assert not {"stale", "embedding_behind"} & set(found)
 
 
+async def test_a_search_of_beliefs_waits_that_moment_for_the_tensions_of_its_callers_beliefs_too(
+    node: SlowNode,
+) -> None:
+    visitor = Visitor(node.running.door.local)
+    node.running.services.limits = Limits(0.2, 0.2, vector_wait_s=FOREVER_S)
+    node.slow.goes_on.clear()
+    for state in ("safe", "not safe"):
+        await call(node, "belief_create", visitor, content=f"I realized that the old harbour crane is {state}.")
+    asyncio.get_running_loop().call_later(0.3, node.slow.goes_on.set)
+    found = await call(node, "belief_query", visitor, query="old harbour crane")
+    older, newer = sorted(found["beliefs"], key=lambda belief: str(belief["created_at"]))
+    assert [dispute["id"] for dispute in older["disputed_by"]] == [newer["id"]]
+    assert all(dispute["tension"] for dispute in older["disputed_by"])
+
+
 async def test_what_searches_by_vectors_alone_waits_as_long_as_for_any_write_and_says_it_where_its_contract_has_notes(
     node: SlowNode,
 ) -> None:

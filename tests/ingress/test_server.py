@@ -124,7 +124,7 @@ async def test_the_record_of_a_call_names_the_client(tmp_path: Path) -> None:
 
 
 async def test_a_pulse_is_at_the_top_level_in_meta_and_in_the_content(tmp_path: Path) -> None:
-    async def pulse(call: Any) -> dict[str, Any]:
+    async def pulse(services: Any, namespace: str) -> dict[str, Any]:
         return {"entropy": 0.5}
 
     async with opened_door(tmp_path, Inventory.of(ALL, [replace(DEMO, pulse=Pulse("cognitive_pulse", pulse))])) as door:

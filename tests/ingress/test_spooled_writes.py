@@ -44,6 +44,9 @@ WRITES: dict[str, dict[str, Any]] = {
     "store_raw_dialogue": {"session_id": "s", "speaker": "user", "content": "Well."},
     "store_episode": {"query": "why", "reward": 0.5, "reflection": "Problem: none. Lesson: none."},
     "compress_to_l2_insight": {"content": "Caches lie.", "source_ids": []},
+    "store_memory": {"content": "Caches lie."},
+    "inject_context": {"content": "Caches lie.", "rationale": "seen"},
+    "manage_teleological_profile": {"action": "create", "name": "Caches"},
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
@@ -66,6 +69,10 @@ READS: dict[str, dict[str, Any]] = {
     "entity_search": {"query": "cache"},
     "tension_list": {},
     "hybrid_search": {"query_text": "cache"},
+    "search_graph": {"query": "caches"},
+    "get_memetic_status": {},
+    "utl_status": {},
+    "get_graph_manifest": {},
     "inner_voice.retrieve": {"query": "cache"},
 }
 """Of each tool that reads the store, what is asked here; of an id that nothing has the error says `stale`."""

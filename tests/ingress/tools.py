@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_ingress.call import Call
 from mcp_ingress.inventory import Inventory
+from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import ErrorStyle, Pulse, Sessions, Toolset
 from mcp_ingress.toolsets.talos.tool_calls import tool_call
@@ -88,7 +89,7 @@ DEMO = Toolset("demo", sessions=Sessions(is_session_id, tool_call))
 """The demonstration tools, whose calls leave telemetry in a Talos session."""
 
 
-async def strict_pulse(call: Call) -> dict[str, Any]:
+async def strict_pulse(services: Services, namespace: str) -> dict[str, Any]:
     return {"entropy": 0.5}
 
 

@@ -19,12 +19,17 @@ from processors.talos.rules.ontology import LABELS
 from storage.search import index_set
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter, TagFilter, resolve
+from streams.event_types.context_graph import MODALITIES
 from streams.events import Event
 from tests.schema import fresh_database, tables
 from tests.talos.node import SmallNode
 
 ROOT = Path(processors.__file__).parent
-OF_DATA = {"entity['label']": tuple(LABELS), "label": ("Persona", "Protocol", "Human")}
+OF_DATA = {
+    "row['modality']": tuple(MODALITIES),
+    "entity['label']": tuple(LABELS),
+    "label": ("Persona", "Protocol", "Human"),
+}
 """What a kind that is not a constant can be."""
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.model import Encoded
+from processors.embedding.model import Encoded, Pieces
 from processors.frame.stage import ENVELOPE_BYTES, Stage, StageRunner
 from processors.memory.reembedding import (
     Missing,
@@ -211,6 +211,9 @@ class _Tokens(HashingEmbedder):
     def encode_tokens(self, texts: Sequence[str]) -> Any:
         token = Tokens(np.ones(1, np.uint16), unit(np.ones((1, 128), np.float32)), np.ones(1, bool))
         return Encoded(self.encode(texts), [token] * len(texts))
+
+    def piece_starts(self, texts: Sequence[str]) -> list[Pieces]:
+        return [Pieces(np.ones(1, np.uint16), np.zeros(1, np.int64))] * len(texts)
 
 
 async def test_an_event_whose_facts_the_log_refuses_is_buried_once_and_the_others_and_the_mark_are_not() -> None:

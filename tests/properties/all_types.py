@@ -103,7 +103,7 @@ def _sample(schema: Mapping[str, Any]) -> Any:
         case "object":
             return {name: _sample(part) for name, part in schema.get("properties", {}).items()}
         case "array":
-            return [_sample(schema["items"])] if "items" in schema else []
+            return [_sample(schema["items"])] * schema.get("minItems", 1) if "items" in schema else []
         case "integer":
             return int(schema.get("minimum", 1)) or 1
         case "number":

@@ -49,6 +49,18 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("space.registered", "memory.embedded", "memory.change_found", "space.switched", "dead_letter.dropped"),
         *("gen_ai.request",),
     ),
+    # a memory is stored twice while searches return it and its vector comes
+    "context_graph": (
+        *("context.memory.stored", "context.memory.stored", "context.memory.injected"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
+    # vectors are made, results judged and profiles changed while searches return memories and their vectors come
+    "context_vectors": (
+        *("context.vector.computed", "context.vector.fused", "context.synergy.updated", "context.profile.changed"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
 }
 
 

@@ -53,6 +53,7 @@ async def fill(side: Side, folder: Path) -> None:
     await _beliefs(side)
     await _cognitive(side)
     await _core(side)
+    await _context_graph(side)
     await settle(side.node)
     await AGE_PATTERNS.publish_due(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
@@ -354,6 +355,29 @@ async def _core(side: Side) -> None:
         side.know("remembered", (await side.ok("correct", id=ids[kind], text=side.say(f"Another {kind}.")))["id"])
     for kind in ("preference", "question"):
         await side.ok("correct", id=ids[kind], retract=True, reason=side.say("It was hearsay"))
+
+
+async def _context_graph(side: Side) -> None:
+    """Memories, one of them kept twice, and what a search returned of them."""
+    for modality in ("text", "code", "text"):
+        content = {"content": side.say(f"The {WORDS}, noted as {modality}."), "modality": modality, "tags": [side.mark]}
+        kept = await side.ok("store_memory", **content, rationale=side.say("for the workshop"))
+        side.know("record", kept["fingerprintId"])
+    content = {"content": side.say(f"{WORDS} again"), "rationale": side.say("for the next one")}
+    side.know("record", (await side.ok("inject_context", **content))["fingerprintId"])
+    results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
+    told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
+    await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
+    await side.ok("manage_teleological_profile", action="create", name=side.say("weights of trucks"))
+    vector = {"purpose_vector": [0.5] * 13, "cross_correlations": [0.2] * 78, "group_alignments": [0.5] * 6}
+    fused = {"fusion_method": "linear", "vector": [1 / 16] * 256, "weights": [1 / 13] * 13}
+    judged = {"query_vector_id": side.mark, "result_vector_id": side.mark, "score": 1, "alignments": [0.5] * 13}
+    await _publish(
+        side,
+        side.event("context.vector.computed", 1, 1, content=side.say(f"The {WORDS}."), **vector),
+        side.event("context.vector.fused", 1, 2, memory_id=kept["fingerprintId"], **fused),
+        side.event("context.synergy.updated", 1, 3, **judged),
+    )
 
 
 async def _again(side: Side) -> None:

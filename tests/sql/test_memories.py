@@ -34,7 +34,7 @@ def test_the_union_of_the_domains_views_has_the_columns_and_the_rows_of_the_view
     cursor.execute(whole[whole.index("CREATE OR REPLACE VIEW memories AS") :].replace("memories", "former", 1))
     rows = rows_of(cursor, "memories")
     assert rows == rows_of(cursor, "former") and described(cursor, "memories") == described(cursor, "former")
-    parts = [f"{domain}_memories" for domain in ("talos", "valence", "cognitive")]
+    parts = [f"{domain}_memories" for domain in ("talos", "valence", "cognitive", "context_graph")]
     assert sum((rows_of(cursor, part) for part in parts), Counter()) == rows
     assert all(described(cursor, part) == described(cursor, "former") for part in parts)
     assert {(toolset, is_live) for _, _, toolset, *_, is_live, _, _ in rows} >= {

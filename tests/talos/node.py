@@ -7,7 +7,7 @@ Entities are compared by canonical form only (no model). `is_down`, `is_behind` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -113,6 +113,11 @@ class SmallNode:
         if not self.is_behind:
             self.process(lying)
         return [record.position for record in lying]
+
+    async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        if self.is_down:
+            raise LogUnavailable("The log does not answer.")
+        return {Partition(*at): offset for at, offset in self.store.offsets.items() if at[0] in topics}
 
     def process(self, records: Sequence[Record]) -> None:
         """What the materialiser and the stages do with these records, up to the applied positions."""

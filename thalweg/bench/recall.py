@@ -130,7 +130,11 @@ class TurnWriter:
     A turn is encoded, committed and searchable before the next one.
     """
 
-    def __init__(self, writer: Writer, engine: IndexSet, embedder: Embedder) -> None:
+    def __init__(
+        self, writer: Writer, engine: IndexSet, embedder: Embedder, kind: tuple[str, str] = ("bench", "turn")
+    ) -> None:
+        """`kind`: toolset and kind of what is written."""
+        self._toolset, self._kind = kind
         self._writer, self._engine, self._embedder = writer, engine, embedder
         self._offset = 0
         self.durations_ms: list[float] = []
@@ -141,8 +145,8 @@ class TurnWriter:
         about = {
             "label": label,
             "record_id": turn.turn_id,
-            "toolset": "bench",
-            "kind": "turn",
+            "toolset": self._toolset,
+            "kind": self._kind,
             "session_id": turn.session,
             "domain": None,
         }

@@ -1,9 +1,9 @@
 """`thalweg bench recall --through-tools`: what an agent gets back over MCP, of what it wrote over MCP.
 
 Each conversation has a node of its own. With sessions its turns come as events with their time and session, as an
-import brings them; without, each is one `journal_write` that names no session. Each question is one `journal_query`
-with the limit that agents use. A row counts for the turn whose entry it is or whose text it repeats, a turn once, at
-its best place.
+import brings them; without, each is one call of the tool that writes, and names no session. Each question is one call
+of the tool that searches, with the limit that agents use. A row counts for the turn whose entry it is or whose text it
+repeats, a turn once, at its best place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from processors.context_graph.rules.memories import memory_id_of
 from processors.talos.rules.identifiers import entry_id
 from streams.codec import encode
 from streams.errors import Unavailable
@@ -52,6 +53,42 @@ TARGETS: Mapping[tuple[bool, str], Target] = {
 """(sessions are named, level) -> R@10 of LoCoMo's questions as a whole, with the default model."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Toolset:
+    """How a toolset keeps a text and finds it: its tools, their arguments, and where the ids stand."""
+
+    write: str
+    event_type: str
+    about: Mapping[str, Any]
+    id_of: Callable[[Event], str]
+    id_written: str
+    limit: str
+    id_found: str
+
+
+TOOLSETS: Mapping[str, _Toolset] = {
+    "journal_query": _Toolset(
+        write="journal_write",
+        event_type="talos.journal.written",
+        about={"category": "observation"},
+        id_of=entry_id,
+        id_written="entry_id",
+        limit="limit",
+        id_found="id",
+    ),
+    "search_graph": _Toolset(
+        write="store_memory",
+        event_type="context.memory.stored",
+        about={},
+        id_of=memory_id_of,
+        id_written="fingerprintId",
+        limit="topK",
+        id_found="fingerprintId",
+    ),
+}
+"""By the tool that searches."""
+
+
 @dataclass
 class _Answers:
     """What the answers held: recall by (level, kind of question), and a number an answer of the rest."""
@@ -69,39 +106,49 @@ class _Answers:
                 self.recalls[level, name].append(share)
 
 
-def measure_tools(dataset: str, name: str, questions: int | None = None, *, sessions: bool = True) -> Report:
+def measure_tools(
+    dataset: str, name: str, questions: int | None = None, *, tool: str = "journal_query", sessions: bool = True
+) -> Report:
     """Write the data set and ask its questions (at most this many) through the tools. `name`: of the embedder.
 
-    `sessions`: the turns come with their time and session; else each is written as it comes, and names none.
+    `tool` searches. `sessions`: the turns come with their time and session; else each is written as it comes, and names
+    none.
     """
     settings = {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all", "limit": LIMIT}
-    report = Report("recall", settings | {"through": "journal_query", "sessions": sessions})
+    report = Report("recall", settings | {"through": tool, "sessions": sessions})
     found = _Answers()
     for conversation in read_set(dataset):
         rest = None if questions is None else questions - len(found.rows)
         if rest == 0:
             break
         with scratch_directory() as directory:
-            _measure(conversation, directory / "home", name, rest, found, sessions=sessions)
+            _measure(conversation, directory / "home", name, rest, found, tool, sessions=sessions)
     _report(report, found, sessions=sessions)
     return report
 
 
 def _measure(
-    conversation: Conversation, home: Path, name: str, questions: int | None, found: _Answers, *, sessions: bool
+    conversation: Conversation,
+    home: Path,
+    name: str,
+    questions: int | None,
+    found: _Answers,
+    tool: str,
+    *,
+    sessions: bool,
 ) -> None:
     variables = environment(home, embedder=name)
-    turns = asyncio.run(_publish(variables, conversation.turns)) if sessions else {}
+    turns = asyncio.run(_publish(variables, conversation.turns, TOOLSETS[tool])) if sessions else {}
     with running_node(home, embedder=name):
         if sessions:
             wait_applied(home, APPLIED_S)
-        asyncio.run(_ask(conversation, home, variables, turns, questions, found))
+        asyncio.run(_ask(conversation, home, variables, turns, questions, found, tool))
 
 
-async def _publish(variables: dict[str, str], turns: Sequence[Turn]) -> dict[str, Turn]:
-    """The turns as events on the log, before a node reads it; entry id -> turn."""
+async def _publish(variables: dict[str, str], turns: Sequence[Turn], toolset: _Toolset) -> dict[str, Turn]:
+    """The turns as events on the log, before a node reads it; record id -> turn."""
     settings = load({}, variables)
-    events = {turn.turn_id: _event(turn) for turn in turns}
+    events = {turn.turn_id: _event(turn, toolset) for turn in turns}
     log = open_log(settings.broker_url)
     await log.start()
     try:
@@ -109,15 +156,15 @@ async def _publish(variables: dict[str, str], turns: Sequence[Turn]) -> dict[str
         await log.publish([encode(MEMORY.name, event) for event in events.values()], timeout_s=60.0)
     finally:
         await log.stop()
-    return {entry_id(events[turn.turn_id]): turn for turn in turns}
+    return {toolset.id_of(events[turn.turn_id]): turn for turn in turns}
 
 
-def _event(turn: Turn) -> Event:
+def _event(turn: Turn, toolset: _Toolset) -> Event:
     """What an import publishes of a turn: its text, time and session."""
-    data = {"content": turn.text, "category": "observation"}
+    data = {"content": turn.text, **toolset.about}
     session = None if turn.session is None else session_id(turn)
     named = {} if session is None else {"session_id": session}
-    kind = wire_type("talos.journal.written")
+    kind = wire_type(toolset.event_type)
     return Event(str(uuid7()), "thalweg:bench", kind, NAMESPACE, turn.at, data | named, subject=session)
 
 
@@ -133,17 +180,19 @@ async def _ask(
     turns: dict[str, Turn],
     questions: int | None,
     found: _Answers,
+    tool: str,
 ) -> None:
+    toolset = TOOLSETS[tool]
     async with _agent(variables) as agent:
         if not turns:
             for turn in conversation.turns:
-                written = await _call(agent, "journal_write", {"content": turn.text, "category": "observation"})
-                turns[written["entry_id"]] = turn
+                written = await _call(agent, toolset.write, {"content": turn.text, **toolset.about})
+                turns.setdefault(written[toolset.id_written], turn)
             wait_applied(home, APPLIED_S)
-        places = _TurnFinder(turns)
+        places = _TurnFinder(turns, toolset.id_found)
         for question in conversation.questions[:questions]:
             started = time.perf_counter()
-            answer = await _call(agent, "journal_query", {"query": question.text, "limit": LIMIT})
+            answer = await _call(agent, tool, {"query": question.text, toolset.limit: LIMIT})
             found.durations_ms.append((time.perf_counter() - started) * 1000)
             rows = answer["results"]
             ranked = [said for row in rows if (said := places.turn_of(row)) is not None]
@@ -158,13 +207,13 @@ async def _ask(
 class _TurnFinder:
     """Which turn a row of an answer is: by its id, by those that stand with it, or by its text."""
 
-    def __init__(self, turns: Mapping[str, Turn]) -> None:
-        self._by_id = turns
+    def __init__(self, turns: Mapping[str, Turn], id_found: str) -> None:
+        self._by_id, self._id_found = turns, id_found
         self._by_text = {turn.text: turn for turn in reversed(list(turns.values()))}
 
     def turn_of(self, row: Mapping[str, Any]) -> Turn | None:
         """None for a row that holds no turn's text: an entity, a pattern."""
-        for name in (row["id"], *(other["id"] for other in row.get("also", ()))):
+        for name in (row[self._id_found], *(other["id"] for other in row.get("also", ()))):
             if name in self._by_id:
                 return self._by_id[name]
         content = row["content"]

@@ -21,20 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from streams.ids import uuid7
+from thalweg.client.handshake import CHUNK, ask, check_scope, parse, scope_line
 from thalweg.client.launch import Launcher, NodeError
 
-CHUNK = 1 << 16
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of one message; the node reads none that is longer."""
 LAST_ANSWERS_S = 2.0
 GREETING_S = 10.0
 MAX_SENDS = 3
 """A request that was sent this often is what kills the node."""
-INVALID_REQUEST, METHOD_NOT_FOUND, INTERNAL_ERROR = -32600, -32601, -32603
-OLD_NODE = (
-    "The node that runs is of an older version, which has one namespace for all clients: end it with `thalweg stop`, "
-    "and the next client starts a new one."
-)
+INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
 _ANSWER_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"(?:result|error)":')
@@ -79,7 +75,7 @@ class Pump:
         self, launcher: Launcher, scope: Mapping[str, Any] | None = None, stdin: int = 0, stdout: int = 1
     ) -> None:
         self._launcher = launcher
-        self._scope = _scope_line(scope)
+        self._scope = scope_line(scope)
         self._stdin, self._stdout = stdin, stdout
         self._lock = threading.Lock()  # held while sending, and while the connection is replaced
         self._output = threading.Lock()
@@ -129,7 +125,7 @@ class Pump:
                 self._from_client(line + b"\n")
 
     def _from_client(self, line: bytes) -> None:
-        message = _parse(line)
+        message = parse(line)
         request = _request_id(message)
         if len(line) > MAX_LINE:
             self._error(
@@ -208,7 +204,7 @@ class Pump:
     def _note_answers(self, lines: bytes) -> None:
         for line in lines.split(b"\n"):
             found = _ANSWER_ID.match(line)
-            message = {"id": json.loads(found.group(1))} if found else _parse(line)
+            message = {"id": json.loads(found.group(1))} if found else parse(line)
             if "method" in message:
                 continue  # the node's own request or notification
             request = message.get("id")
@@ -252,9 +248,9 @@ class Pump:
         try:
             connection.settimeout(GREETING_S)
             if self._scope:
-                _check_scope(_ask(connection, self._scope))
+                check_scope(ask(connection, self._scope))
             if self._initialize is not None and self._answered_initialize:
-                _ask(connection, self._initialize[1])
+                ask(connection, self._initialize[1])
                 if self._initialized is not None:
                     connection.sendall(self._initialized)
             connection.settimeout(None)
@@ -303,43 +299,6 @@ def run(home: Path, command: list[str], scope: Mapping[str, Any]) -> int:
         code = 0  # the client is gone
     sys.stderr.flush()
     os._exit(code)  # the thread on stdin may be in a read that never ends
-
-
-def _scope_line(scope: Mapping[str, Any] | None) -> bytes:
-    """The request that names the scope; empty for none."""
-    if not scope:
-        return b""
-    return json.dumps({"jsonrpc": "2.0", "id": "scope", "method": "thalweg/scope", "params": scope}).encode() + b"\n"
-
-
-def _ask(connection: socket.socket, line: bytes) -> bytes:
-    """The node's answer to the line. Raises ConnectionError when it ends first."""
-    connection.sendall(line)
-    answer = b""
-    while not answer.endswith(b"\n"):
-        chunk = connection.recv(CHUNK)
-        if not chunk:
-            raise ConnectionError("The node ended during the handshake.")
-        answer += chunk
-    return answer
-
-
-def _check_scope(answer: bytes) -> None:
-    error = _parse(answer).get("error")
-    if not isinstance(error, dict):
-        return
-    if error.get("code") == METHOD_NOT_FOUND or not error.get("message"):
-        raise NodeError(OLD_NODE)
-    raise NodeError(str(error["message"]))
-
-
-def _parse(line: bytes) -> dict[str, Any]:
-    """The message in the line; empty for what is not a message (the node says what is wrong with it)."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
 
 
 def _drop_goodbyes(lines: bytes) -> bytes:

@@ -166,7 +166,14 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
 @click.option(
     "--through-tools",
     is_flag=True,
-    help="Write and ask over MCP, as an agent does: journal_write, and journal_query with its limit of 10.",
+    help="Write and ask over MCP, as an agent does: with a tool's own limit of 10.",
+)
+@click.option(
+    "--tool",
+    type=click.Choice(["journal_query", "search_graph"]),
+    default="journal_query",
+    show_default=True,
+    help="Through the tools: the one that searches.",
 )
 @click.option("--no-sessions", is_flag=True, help="Through the tools: no write names a session or a time.")
 def recall(
@@ -176,6 +183,7 @@ def recall(
     questions: int | None,
     embedded: float,
     through_tools: bool,
+    tool: str,
     no_sessions: bool,
 ) -> None:
     """Measure how much of what answers a question is found, beside BM25 and dense search.
@@ -185,7 +193,7 @@ def recall(
     \b
     Example: thalweg bench recall --dataset locomo10.json
     Example: thalweg bench recall --dataset locomo10.json --embedded 0
-    Example: thalweg bench recall --dataset locomo10.json --through-tools --no-sessions
+    Example: thalweg bench recall --dataset locomo10.json --through-tools --tool search_graph --no-sessions
     """
     from thalweg.bench.recall import load_for_recall, measure_recall
     from thalweg.bench.recall_tools import measure_tools
@@ -197,7 +205,39 @@ def recall(
         return
     if embedded < 1:
         raise click.UsageError("--embedded does not go with --through-tools: there the node embeds everything.")
-    _show(lambda: measure_tools(dataset, embedder, questions, sessions=not no_sessions), as_json)
+    _show(lambda: measure_tools(dataset, embedder, questions, tool=tool, sessions=not no_sessions), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--dataset",
+    default="messages",
+    show_default=True,
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
+)
+@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many of a conversation.")
+@click.option(
+    "--functions",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Instead of a data set the functions in a folder of transcripts, asked for by the words of their names.",
+)
+def views(as_json: bool, embedder: str, dataset: str, questions: int | None, functions: Path | None) -> None:
+    """Measure how well each of the thirteen views ranks, alone and together, and what the views cost.
+
+    \b
+    Example: thalweg bench views --dataset locomo10.json
+    Example: thalweg bench views --functions transcripts
+    """
+    from thalweg.bench.recall import load_for_recall
+    from thalweg.bench.views import measure_functions, measure_views
+
+    if functions is not None:
+        _show(lambda: measure_functions(functions, load_for_recall(embedder), embedder), as_json)
+        return
+    _show(lambda: measure_views(dataset, load_for_recall(embedder), embedder, questions), as_json)
 
 
 @bench.command()
@@ -259,6 +299,23 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
     from thalweg.bench.recall import load_for_recall
 
     _show(lambda: measure_inject(directory, load_for_recall(embedder), embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset")
+def pulse(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether the pulse of Context Graph tells that the matter changes, from one conversation to another.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench pulse locomo10.json
+    """
+    from thalweg.bench.pulse import measure_pulse
+
+    _show(lambda: measure_pulse(dataset, embedder), as_json)
 
 
 @bench.command()

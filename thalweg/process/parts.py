@@ -43,7 +43,7 @@ class Parts:
         self._stopping.set()
 
     async def stop(self) -> None:
-        """Finish what was accepted, save the indexes, release the lock; a part that does not end in time is left."""
+        """Finish what was accepted, save the indexes, release the lock. A part that does not end in time is left."""
         for task in self._critical:
             if task.get_name() != self.finishes:
                 task.cancel()

@@ -25,7 +25,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     query = writes.checked_text(arguments, "query")
     limit = common.checked_limit(arguments)
     linked_id = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
-    is_fresh = await call.fresh(vectors=True)
+    is_fresh = await call.fresh(vectors=True, also=["tensions"])
     entity_id = await _canonical(call, linked_id) if linked_id is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = BeliefFilter(call.namespace, domains, entity_id, arguments["include_superseded"])

@@ -184,12 +184,17 @@ class TokenStore:
             else os.pread(self._file.fileno(), (place & _MAX_COUNT) * _ROW_BYTES, place >> _COUNT_BITS)
         )
 
+    def rarity(self, ids: np.ndarray | slice) -> np.ndarray:
+        """(k,) inverse document frequency of token ids over all that is held."""
+        count = max(1, len(self))
+        holding = self._holding[ids]
+        found: np.ndarray = np.log1p((count - holding + 0.5) / (holding + 0.5)).clip(0.0)
+        return found
+
     def weights(self, query: Tokens) -> np.ndarray:
         """(k,) what each token of a query counts, sum 1: inverse document frequency over all that is held."""
-        count = max(1, len(self))
-        holding = self._holding[query.ids]
-        rarity = np.log1p((count - holding + 0.5) / (holding + 0.5)).clip(0.0)
-        weights = np.where(query.content, rarity, STOP_SHARE * np.log1p((count + 0.5) / 0.5))
+        rarity = self.rarity(query.ids)
+        weights = np.where(query.content, rarity, STOP_SHARE * np.log1p((max(1, len(self)) + 0.5) / 0.5))
         total = float(weights.sum())
         return weights / total if total > 0 else np.full(len(weights), 1 / max(1, len(weights)))
 

@@ -93,7 +93,11 @@ def pack_codes(ids: np.ndarray, codes: np.ndarray) -> str:
 
 def unpack(packed: str) -> tuple[np.ndarray, np.ndarray]:
     """(n,) uint16 ids and (n, WIDTH) int8 rows. Raises ValueError for anything that `pack` did not write."""
-    body = base64.b64decode(packed, validate=True)
+    return unpack_body(base64.b64decode(packed, validate=True))
+
+
+def unpack_body(body: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """As `unpack`, of the bytes themselves, as a store keeps them."""
     count, rest = divmod(len(body), _ID_BYTES + WIDTH)
     if rest:
         raise ValueError(f"{len(body)} bytes are not token vectors of {WIDTH} numbers")

@@ -265,12 +265,19 @@ class KeywordIndex:
 
         Scores of the query are shares of it.
         """
-        terms = query_terms(text)[:MAX_QUERY_TERMS]
+        return sum(self.rarities(query_terms(text)[:MAX_QUERY_TERMS], namespace).values()) * (K1 + 1)
+
+    def rarities(self, terms: Iterable[str], namespace: str) -> dict[str, float]:
+        """The inverse document frequency of each term in a namespace."""
         with self._overlay:
             waiting = {term: len(self._postings.get((namespace, TERMS, term), ())) for term in terms}
         total = self._total(namespace)
         frequency = self._frequencies(namespace, TERMS)
-        return sum(rarity(total, frequency(term) + count) * (K1 + 1) for term, count in waiting.items())
+        return {term: rarity(total, frequency(term) + count) for term, count in waiting.items()}
+
+    def mean_length(self, namespace: str) -> float:
+        """The mean number of terms of a namespace's documents; 1 of none."""
+        return self._mean(namespace)
 
     def score(self, text: str, namespace: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Matches:
         """(label, BM25) of a namespace's texts that are not in the index, as if they were.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -175,6 +175,10 @@ class Words:
     def ceiling(self, text: str, namespace: str) -> float:
         """The BM25 of a document with nothing but the words of a text; 0 where no document has any of them."""
         return self.index.ceiling(text, namespace)
+
+    def rarities(self, terms: Iterable[str], namespace: str) -> tuple[dict[str, float], float]:
+        """The inverse document frequency of terms in a namespace, and the mean length of its documents."""
+        return self.index.rarities(terms, namespace), self.index.mean_length(namespace)
 
     def commit(self) -> None:
         """Move what was applied from memory into the index."""

@@ -19,7 +19,7 @@ from streams.errors import Refused
 from streams.ids import document_label
 
 CONTENT = "content"
-FIELDS = (CONTENT, "description", "query", "reflection", "resolution", "summary")
+FIELDS = (CONTENT, "description", "query", "rationale", "reflection", "resolution", "summary")
 """The texts that the toolsets declare."""
 PAGE = 20_000
 """Characters of a page as JSON; a page and what stands around it fit into one answer."""
@@ -44,7 +44,10 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 
 
 def find_text(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, field: str) -> dict[str, Any] | None:
-    """The text and what is known of its memory, a document's first; None where nothing has this id."""
+    """The text and what is known of its memory; None where nothing has this id.
+
+    A document's text may have words beside the memory's own, as tags: what its toolset reads comes first.
+    """
     rows = cursor.execute(
         " UNION ALL ".join(
             f"SELECT kind, toolset, session_id, created_at, text FROM {table} "
@@ -54,15 +57,13 @@ def find_text(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, 
         {"label": document_label(namespace, identity), "namespace": namespace},
     ).fetchall()
     known: dict[str, Any] = {"id": identity, "field": field}
-    for kind, toolset, session_id, created_at, text in rows:
+    for kind, toolset, session_id, created_at, _ in rows[:1]:
         known |= {"kind": kind, "toolset": toolset, "session_id": session_id, "created_at": _time(created_at)}
-        if field == CONTENT:
-            return known | {CONTENT: text}
     for statement in _texts().get(field, ()):
         for (text,) in cursor.execute(statement, {"namespace": namespace, "id": identity}).fetchall():
             if text is not None:
                 return known | {CONTENT: text}
-    return None
+    return known | {CONTENT: rows[0][-1]} if rows and field == CONTENT else None
 
 
 def _texts() -> Mapping[str, list[str]]:

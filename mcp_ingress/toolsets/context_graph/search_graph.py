@@ -1,0 +1,213 @@
+"""search_graph: find memories by meaning and words, each with how near it is to the query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
+from typing import Any, NamedTuple
+
+import duckdb
+
+from mcp_ingress import writes
+from mcp_ingress.call import Call
+from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
+from mcp_ingress.tool import GAP_FIELDS, Tool
+from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.nearness import Nearness, nearness_of
+from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.views.alignment import alignments
+from processors.embedding.query import EncodedQuery
+from processors.memory.read.live_search import EVERY_HIT
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.filter import Filter
+from storage.search.records.hits import SearchHit, SearchResult
+from storage.search.records.matches import DocumentMatches
+from storage.search.search import search
+from storage.statements import marks
+from streams.clock import format_time
+from streams.event_types.context_graph import MODALITIES
+from streams.ids import document_label
+
+MAX_QUERY = 10_000
+DIGITS = 3
+"""Of an alignment in an answer."""
+Row = dict[str, Any]
+
+
+async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Wait for what the caller has written, search, and keep what is near enough."""
+    query = writes.checked_text(arguments, "query", most=MAX_QUERY)
+    modality, least = arguments.get("modality"), arguments["minSimilarity"]
+    chosen = Filter(call.namespace, toolsets=(TOOLSET,), kinds=(modality,) if modality else ())
+    is_fresh = await call.fresh(vectors=True)
+
+    def near(
+        cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
+    ) -> tuple[SearchResult, list[Row]]:
+        found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
+        memories = _read_memories(cursor, call.namespace, found.hits)
+        reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+        views = _views(reader, query, found.hits, nearness, call)
+        return found, [
+            _shown(hit, nearness[hit.label], memories, call.namespace) | {"views": view}
+            for hit, view in zip(found.hits, views, strict=True)
+        ]
+
+    found, rows = await call.search(query, chosen, arguments["topK"], near)
+    leave_recall(call, "search_graph", query, rows)
+    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    if found.degraded is not None:
+        notes |= {"degraded": True, "message": found.degraded}
+    return {"success": True, "results": rows, "count": len(rows), **notes}
+
+
+def _near_enough(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    query: Query,
+    prefetched: DocumentMatches | None,
+    least: float,
+) -> tuple[SearchResult, Mapping[int, Nearness]]:
+    """The best hits of at least this similarity, and the nearness of each by its label."""
+    deep = replace(query, limit=EVERY_HIT, pool=query.pool_size) if least > 0 else query
+    found = search(cursor, indexes, deep, prefetched)
+    nearness = nearness_of(indexes, query, [hit.label for hit in found.hits])
+    hits = [hit for hit in found.hits if nearness[hit.label].similarity >= least]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
+
+
+def _views(
+    reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
+) -> list[dict[str, float]]:
+    """Of each hit how near it is to the query in each view, E1 to E13.
+
+    A view that says nothing of the two is left out. The query's neighbours are the nearest of the hits: another look at
+    all vectors would take as long as the search.
+    """
+    if not hits:
+        return []
+    encoded = EncodedQuery(query.vector, query.tokens, query.space)
+    cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
+    near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
+    asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
+    stored = reader.stored([hit.record_id for hit in hits])
+    rows = iter(alignments(asked, [one for one in stored if one is not None]).tolist())
+    return [{} if one is None else _said(next(rows)) for one in stored]
+
+
+def _said(aligned: Sequence[float]) -> dict[str, float]:
+    return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
+
+
+class _MemoryRow(NamedTuple):
+    """What a row shows of a memory beside the hit; `times`: how often its content was stored."""
+
+    content: str
+    importance: float
+    tags: list[str]
+    rationale: str | None
+    times: int
+
+
+def _read_memories(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]
+) -> dict[int, _MemoryRow]:
+    """By label the memories that were found, and those that state the same."""
+    also = (document_label(namespace, identity) for hit in hits for _, identity in hit.also)
+    labels = [*(hit.label for hit in hits), *also]
+    if not labels:
+        return {}
+    rows = cursor.execute(
+        f"SELECT label, {', '.join(_MemoryRow._fields)} FROM context_memories "
+        f"WHERE label IN ({marks(labels)}) AND namespace = ?",
+        [*labels, namespace],
+    ).fetchall()
+    return {label: _MemoryRow(*row) for label, *row in rows}
+
+
+def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, _MemoryRow], namespace: str) -> Row:
+    memory = memories[hit.label]
+    same = [memory, *(memories[document_label(namespace, identity)] for _, identity in hit.also)]
+    is_part = hit.passage is not None and hit.text.startswith(memory.content)
+    return {
+        "fingerprintId": hit.record_id,
+        "content": memory.content,
+        "similarity": near.similarity,
+        "cosine": near.cosine,
+        "score": round(hit.score, 6),
+        "modality": hit.kind,
+        "importance": memory.importance,
+        "tags": memory.tags,
+        "createdAt": format_time(hit.created_at.replace(tzinfo=UTC)),
+        **({} if memory.rationale is None else {"rationale": memory.rationale}),
+        **({"passage": {"start": hit.passage.start, "end": hit.passage.end}} if hit.passage and is_part else {}),
+        **repeated(hit.also, hit.times + sum(each.times - 1 for each in same)),
+        **changed(hit.earlier, hit.disputed_by),
+    }
+
+
+_TEXT = {"type": "string"}
+_UNIT = {"type": "number", "minimum": 0, "maximum": 1}
+
+TOOL = Tool(
+    name="search_graph",
+    toolset="context_graph",
+    title="Search the graph",
+    description="Search the knowledge graph using semantic similarity. Returns nodes matching the query with relevance "
+    "scores: the best first by `score`, which weighs meaning, words and dates; `similarity` says how much of the query "
+    "a memory covers, and `minSimilarity` leaves out what covers less. Importance changes no order.",
+    kind="read",
+    handler=search_graph,
+    timeout_s=10.0,
+    memory_operation="search_memory",
+    truncation=Truncation(
+        {"results": {"content": "{fingerprintId}", "rationale": "{fingerprintId}?field=rationale"}}, query="query"
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "What to look for"},
+            "topK": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10, "description": "Most results"},
+            "minSimilarity": {**_UNIT, "default": 0.0, "description": "Leave out what is less similar"},
+            "modality": {"type": "string", "enum": MODALITIES, "description": "Only this modality"},
+        },
+        "required": ["query"],
+    },
+    output_schema=writes.output_schema(
+        {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "fingerprintId": _TEXT,
+                        "content": _TEXT,
+                        "similarity": {**_UNIT, "description": "How much of the query it covers"},
+                        "cosine": {"type": ["number", "null"], "description": "Of the two vectors"},
+                        "score": {**_UNIT, "description": "By which it is ranked"},
+                        "modality": _TEXT,
+                        "importance": _UNIT,
+                        "tags": {"type": "array", "items": _TEXT},
+                        "createdAt": _TEXT,
+                        "rationale": _TEXT,
+                        "views": {
+                            "type": "object",
+                            "description": "Nearness to the query in each view that says something, E1 to E13",
+                            "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1},
+                        },
+                        **REPEATED,
+                        **CHANGED,
+                    },
+                    "required": ["fingerprintId", "content", "similarity", "score", "modality", "importance", "tags"],
+                },
+            },
+            "count": {"type": "integer", "minimum": 0, "description": "Of what was found, shown or not"},
+            **GAP_FIELDS,
+        }
+    ),
+)

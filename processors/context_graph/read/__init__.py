@@ -1,0 +1,1 @@
+"""What Context Graph reads of the store and the indexes."""

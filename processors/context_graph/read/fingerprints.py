@@ -1,0 +1,292 @@
+"""Fingerprints of stored memories, and of a text that was just encoded.
+
+Nothing is stored for them: vectors, token vectors and word pieces are in the indexes, the rest follows from text and
+time. What follows from a text alone is kept of the last few thousand.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.views.fingerprint import (
+    MAX_CHARS,
+    MAX_TOKENS,
+    Fingerprint,
+    TextFeatures,
+    TokenFeatures,
+    fingerprint,
+    text_features,
+    token_features,
+)
+from processors.context_graph.rules.views.lexical import EVEN, Rarity, term_number
+from processors.context_graph.rules.views.pools import Pools
+from processors.context_graph.rules.views.spans import MarkedSpans
+from processors.context_graph.rules.views.times import Moment
+from processors.embedding.model import TokenEmbedder
+from storage.search.records.filter import Filter
+from storage.search.vectors.token_vectors import quantise, unit, unpack_body
+from storage.search.words.analyzer import query_terms
+from storage.statements import execute
+from streams.ids import document_label
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import duckdb
+
+    from processors.embedding.model import Embedder
+    from processors.embedding.query import EncodedQuery
+    from storage.search.index_set import IndexSet
+    from storage.search.records.passages import Passage
+    from storage.search.vectors.dense_space import DenseSpace
+
+NEIGHBOURS = 5
+"""A text's neighbours are the nearest of the memories, until these have edges."""
+CACHED_MEMORIES = 4096
+"""About 20 MB."""
+MOST_TERMS = 256
+"""This many of a query's terms count at most in E13."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The stored tokens of a text: each passage's place, None of a short text, ids and int8 rows."""
+
+    parts: Sequence[tuple[Passage | None, np.ndarray, np.ndarray]]
+
+    @property
+    def ids(self) -> np.ndarray:
+        return np.concatenate([ids for _, ids, _ in self.parts])[:MAX_TOKENS]
+
+    @property
+    def codes(self) -> np.ndarray:
+        return np.concatenate([codes for _, _, codes in self.parts])[:MAX_TOKENS]
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryText:
+    """What of a stored memory never changes under one model, but for its vectors."""
+
+    moment: Moment
+    features: TextFeatures
+    pools: Pools | None
+
+
+class FingerprintCache:
+    """What follows from the texts of the memories that were asked for last. Any number of threads."""
+
+    def __init__(self, size: int = CACHED_MEMORIES) -> None:
+        self._memories: OrderedDict[tuple[str, int], _MemoryText] = OrderedDict()
+        self._size = size
+        self._lock = threading.Lock()
+
+    def known(self, space: str, labels: Sequence[int]) -> dict[int, _MemoryText]:
+        """Those of these labels that are here, as the model of a space has them."""
+        with self._lock:
+            found = {label: self._memories[space, label] for label in labels if (space, label) in self._memories}
+            for label in found:
+                self._memories.move_to_end((space, label))
+        return found
+
+    def keep(self, space: str, memories: dict[int, _MemoryText]) -> None:
+        """Remember these; those unused for longest go."""
+        with self._lock:
+            for label, one in memories.items():
+                self._memories[space, label] = one
+            while len(self._memories) > self._size:
+                self._memories.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class FingerprintReader:
+    """Reads fingerprints of one namespace. It is for one read on one thread; the cache is shared.
+
+    `embedder` says where the tokens of a text stand; without one, cause and effect are not told apart.
+    """
+
+    cursor: duckdb.DuckDBPyConnection
+    indexes: IndexSet
+    embedder: Embedder | None
+    cache: FingerprintCache
+    namespace: str
+
+    def stored(self, ids: Sequence[str]) -> list[Fingerprint | None]:
+        """The fingerprints of memories, in the order of their ids; None of one that the store does not have.
+
+        Their neighbours are not looked for, and words count alike: both are the query's (`as_query`).
+        """
+        labels = [document_label(self.namespace, one) for one in ids]
+        live = self.indexes.spaces.live
+        space = "" if live is None else live.model.space
+        tokens = {} if live is None else {label: found for label in labels if (found := self._tokens(live, label))}
+        memories = self.cache.known(space, labels)
+        if missing := [label for label in labels if label not in memories]:
+            read = self._read(missing, tokens)
+            has_tokens = isinstance(self.embedder, TokenEmbedder)  # then one without waits for its vectors
+            self.cache.keep(space, {label: one for label, one in read.items() if one.pools or not has_tokens})
+            memories |= read
+        vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
+        return [
+            self._fingerprint(one, memories[label], vectors.get(label), tokens.get(label))
+            if label in memories
+            else None
+            for one, label in zip(ids, labels, strict=True)
+        ]
+
+    def _fingerprint(
+        self, memory_id: str, memory: _MemoryText, vector: np.ndarray | None, tokens: _Tokens | None
+    ) -> Fingerprint:
+        made = None if tokens is None else TokenFeatures(tokens.ids, tokens.codes, memory.pools)
+        return fingerprint(memory.features, memory.moment, vector=vector, tokens=made, memory_id=memory_id)
+
+    def of_text(
+        self,
+        text: str,
+        encoded: EncodedQuery,
+        at: datetime,
+        *,
+        modality: str = "text",
+        session_id: str | None = None,
+        near: Sequence[int] | None = None,
+    ) -> Fingerprint:
+        """The fingerprint of a new text as a query: with its neighbours and the rarity of its words.
+
+        `encoded`: what the door made of the text. It stands at the end of the log, and of its session.
+        `near`: labels of the nearest memories, best first, where a search has found them.
+        """
+        features = text_features(text, modality)
+        live = self.indexes.spaces.live
+        is_live = live is not None and encoded.space == live.model.space
+        tokens = None
+        if is_live and encoded.tokens is not None and len(encoded.tokens.ids):
+            content = encoded.tokens.content
+            kept = content if content.any() else np.ones(len(content), bool)
+            ids = encoded.tokens.ids[kept]
+            starts = self._starts(text[:MAX_CHARS], ids) if features.spans else None
+            tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
+        moment = self._moment_after_all(at.timestamp(), session_id)
+        made = fingerprint(features, moment, vector=encoded.vector if is_live else None, tokens=tokens)
+        if near is None:
+            return self.as_query(made, text)
+        return replace(made, neighbours=self._mean(np.array(near[:NEIGHBOURS], np.int64)), rarity=self._rarity(text))
+
+    def as_query(self, one: Fingerprint, text: str | None = None) -> Fingerprint:
+        """A fingerprint with its nearest memories, and how rare its words are among all.
+
+        `text`: its text; of a stored memory it is read.
+        """
+        read = text if text is not None else self._text(one.memory_id)
+        return replace(one, neighbours=self._neighbours(one), rarity=self._rarity(one, read))
+
+    def _read(self, labels: Sequence[int], tokens: Mapping[int, _Tokens]) -> dict[int, _MemoryText]:
+        rows = execute(
+            self.cursor,
+            f'SELECT label, kind, left(text, {MAX_CHARS}), epoch(created_at), session_id, "offset" FROM documents '
+            "WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ?",
+            [list(labels), self.namespace],
+        ).fetchall()
+        places = self._places({row[4] for row in rows if row[4] is not None})
+        found = {}
+        for label, kind, text, at, session_id, position in rows:
+            features = text_features(text, kind)
+            pools = self._pools(text, features.spans, tokens[label]) if label in tokens else None
+            found[label] = _MemoryText(Moment(at, session_id, places.get(label), position), features, pools)
+        return found
+
+    def _places(self, sessions: set[str]) -> dict[int, int]:
+        """The place from 0 of each memory in these sessions, by label."""
+        if not sessions:
+            return {}
+        rows = execute(
+            self.cursor,
+            'SELECT label, row_number() OVER (PARTITION BY session_id ORDER BY "offset", label) - 1 FROM documents '
+            "WHERE namespace = ? AND toolset = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
+            [self.namespace, TOOLSET, sorted(sessions)],
+        ).fetchall()
+        return dict(rows)
+
+    def _moment_after_all(self, at: float, session_id: str | None) -> Moment:
+        row = execute(
+            self.cursor,
+            'SELECT coalesce(max("offset") + 1, 0), count(*) FILTER (session_id = ?) FROM documents '
+            "WHERE namespace = ? AND toolset = ?",
+            [session_id, self.namespace, TOOLSET],
+        ).fetchone()
+        position, place = row if row is not None else (0, 0)
+        return Moment(at, session_id, None if session_id is None else place, position)
+
+    def _tokens(self, live: DenseSpace, label: int) -> _Tokens | None:
+        """The tokens that are stored of a text, of a long one those of its first passages; None without any."""
+        passages = self.indexes.records.passages
+        parts, count = [], 0
+        for part in passages.parts(label) or (label,):
+            ids, codes = unpack_body(live.tokens.packed_body(part))
+            parts.append((passages.passage(part), ids, codes))
+            count += len(ids)
+            if count >= MAX_TOKENS:
+                break
+        return _Tokens(parts) if count else None
+
+    def _pools(self, text: str, spans: MarkedSpans, tokens: _Tokens) -> Pools | None:
+        """The pools of a stored text: the tokens of each passage are found in it, where it has spans."""
+        starts = []
+        for passage, ids, _ in tokens.parts if spans else ():
+            begin, end = (0, len(text)) if passage is None else (passage.start, passage.end)
+            inner = self._starts(text[begin:end], ids)
+            if inner is None:
+                return token_features(tokens.ids, tokens.codes, None).pools
+            starts.append(inner + begin)
+        return token_features(tokens.ids, tokens.codes, np.concatenate(starts) if starts else None, spans).pools
+
+    def _starts(self, text: str, ids: np.ndarray) -> np.ndarray | None:
+        """Where each of these word pieces begins in a text; None where they are not this text's."""
+        if not isinstance(self.embedder, TokenEmbedder):
+            return None
+        [pieces] = self.embedder.piece_starts([text])
+        same = np.array_equal(pieces.ids[: len(ids)], ids)
+        return pieces.starts[: len(ids)] if same else None
+
+    def _neighbours(self, one: Fingerprint) -> np.ndarray | None:
+        """The unit mean of the vectors of the nearest other memories; None where there are none."""
+        live = self.indexes.spaces.live
+        if live is None or one.vector is None:
+            return None
+        allowed = self.indexes.records.allowed(self.cursor, Filter(self.namespace, toolsets=(TOOLSET,)))
+        own = None if one.memory_id is None else document_label(self.namespace, one.memory_id)
+        near = live.nearest(one.vector, NEIGHBOURS + 1, allowed).matches
+        others = allowed.of(np.array([label for label, _ in near if label != own], np.int64))[:NEIGHBOURS]
+        return self._mean(others)
+
+    def _mean(self, labels: np.ndarray) -> np.ndarray | None:
+        """The unit mean of the vectors of these memories; None where they have none."""
+        live = self.indexes.spaces.live
+        vectors = {} if live is None else live.vectors(labels)
+        if not vectors:
+            return None
+        mean: np.ndarray = unit(np.mean([vectors[label] for label in labels.tolist() if label in vectors], axis=0))
+        return mean
+
+    def _rarity(self, one: Fingerprint, text: str | None) -> Rarity:
+        live = self.indexes.spaces.live
+        pieces = None
+        if live is not None and one.tokens is not None:
+            pieces = live.tokens.rarity(slice(None)).astype(np.float32)
+        if text is None:
+            return replace(EVEN, pieces=pieces)
+        terms = query_terms(text[:MAX_CHARS])[:MOST_TERMS]
+        rarities, mean = self.indexes.words.rarities(terms, self.namespace)
+        return Rarity(pieces, {term_number(term): each for term, each in rarities.items()}, mean)
+
+    def _text(self, memory_id: str | None) -> str | None:
+        if memory_id is None:
+            return None
+        label = document_label(self.namespace, memory_id)
+        row = execute(self.cursor, f"SELECT left(text, {MAX_CHARS}) FROM documents WHERE label = ?", [label]).fetchone()
+        return None if row is None else str(row[0])

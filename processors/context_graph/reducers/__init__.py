@@ -1,0 +1,1 @@
+"""The decisions of Context Graph on its state."""

@@ -1,0 +1,1 @@
+"""What Context Graph decides by, as pure functions."""

@@ -1,0 +1,99 @@
+"""The synergy matrix: how much two views that agree say together, and how judged results change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from processors.context_graph.rules.correlations import PAIRS
+from processors.context_graph.rules.groups import VIEW_COUNT
+
+UpdateScope = Literal["all_pairs", "high_synergy_only", "contributing_pairs"]
+UPDATE_SCOPES: tuple[UpdateScope, ...] = get_args(UpdateScope)
+FEEDBACK = {"relevant": 1.0, "not_relevant": 0.0, "partially_relevant": 0.5}
+"""What a judgement is as a score, where its caller gives none."""
+LEAST, MOST = 0.05, 0.99
+"""What is learned stays between them."""
+CONTRIBUTING, HIGH = 0.3, 0.7
+LARGEST_CHANGES = 5
+
+INITIAL = np.array(
+    [
+        [1.0, 0.6, 0.3, 0.3, 0.6, 0.6, 0.6, 0.3, 0.9, 0.6, 0.9, 0.9, 0.6],
+        [0.6, 1.0, 0.9, 0.9, 0.6, 0.3, 0.3, 0.6, 0.3, 0.9, 0.6, 0.6, 0.3],
+        [0.3, 0.9, 1.0, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.6, 0.3, 0.3],
+        [0.3, 0.9, 0.9, 1.0, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.6, 0.3, 0.3],
+        [0.6, 0.6, 0.9, 0.9, 1.0, 0.3, 0.9, 0.3, 0.6, 0.3, 0.9, 0.6, 0.3],
+        [0.6, 0.3, 0.3, 0.3, 0.3, 1.0, 0.9, 0.3, 0.3, 0.3, 0.9, 0.6, 0.9],
+        [0.6, 0.3, 0.3, 0.3, 0.9, 0.9, 1.0, 0.9, 0.6, 0.3, 0.6, 0.6, 0.9],
+        [0.3, 0.6, 0.3, 0.3, 0.3, 0.3, 0.9, 1.0, 0.6, 0.3, 0.3, 0.3, 0.3],
+        [0.9, 0.3, 0.3, 0.3, 0.6, 0.3, 0.6, 0.6, 1.0, 0.6, 0.3, 0.9, 0.3],
+        [0.6, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.6, 1.0, 0.3, 0.6, 0.3],
+        [0.9, 0.6, 0.6, 0.6, 0.9, 0.9, 0.6, 0.3, 0.3, 0.3, 1.0, 0.9, 0.9],
+        [0.9, 0.6, 0.3, 0.3, 0.6, 0.6, 0.6, 0.3, 0.9, 0.6, 0.9, 1.0, 0.6],
+        [0.6, 0.3, 0.3, 0.3, 0.3, 0.9, 0.9, 0.3, 0.3, 0.3, 0.9, 0.6, 1.0],
+    ]
+)
+"""Symmetric, diagonal 1; what a namespace starts with."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one judgement made of the matrix."""
+
+    matrix: np.ndarray
+    pairs_updated: int
+    mean_before: float
+    mean_after: float
+    frobenius_delta: float
+    largest_changes: list[dict[str, object]]
+
+
+def from_pairs(pairs: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The matrix that has these 78 numbers above its diagonal."""
+    matrix = np.eye(VIEW_COUNT)
+    matrix[PAIRS] = np.asarray(pairs, np.float64)
+    matrix.T[PAIRS] = matrix[PAIRS]
+    return matrix
+
+
+def contributions(alignments: np.ndarray) -> np.ndarray:
+    """[78]: how far both views of a pair found the judged result. A view that was not available contributes nothing."""
+    positive = np.sqrt(np.maximum(np.nan_to_num(alignments), 0.0))
+    return positive[PAIRS[0]] * positive[PAIRS[1]]
+
+
+def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> Learned:
+    """Raise the pairs that found a relevant result, lower those that found an irrelevant one.
+
+    `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
+    """
+    before, contributed = matrix[PAIRS], contributions(alignments)
+    chosen = {
+        "contributing_pairs": contributed > CONTRIBUTING,
+        "high_synergy_only": before >= HIGH,
+        "all_pairs": np.ones(len(before), bool),
+    }[scope]
+    step = np.where(chosen, rate * contributed * 2 * (score - 0.5), 0.0)
+    after = np.where(step == 0, before, np.clip(before + step, LEAST, MOST))
+    changes = np.abs(after - before)
+    largest = [int(place) for place in np.argsort(-changes, kind="stable")[:LARGEST_CHANGES] if changes[place] > 0]
+    learned = from_pairs(after)
+    return Learned(
+        matrix=learned,
+        pairs_updated=int(np.count_nonzero(changes)),
+        mean_before=float(before.mean()),
+        mean_after=float(after.mean()),
+        frobenius_delta=float(np.linalg.norm(learned - matrix)),
+        largest_changes=[
+            {
+                "pair": [f"E{PAIRS[0][place] + 1}", f"E{PAIRS[1][place] + 1}"],
+                "old": float(before[place]),
+                "new": float(after[place]),
+            }
+            for place in largest
+        ],
+    )
