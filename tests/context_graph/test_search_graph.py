@@ -60,6 +60,14 @@ async def test_what_is_less_similar_than_asked_is_left_out_and_more_is_looked_at
     assert await found(agent, "quantum chromodynamics", minSimilarity=0.9) == []
 
 
+async def test_what_was_stored_several_times_is_one_row_that_says_so(agent: Agent) -> None:
+    for content in ("Tides turn.", "Tides turn.", "tides turn", "Bread needs salt."):
+        await agent.call("store_memory", content=content)
+    rows = {row["content"].lower().strip("."): row for row in await found(agent, "tides turn")}
+    assert rows["tides turn"]["times"] == 3 and len(rows["tides turn"]["also"]) == 1
+    assert "times" not in rows.get("bread needs salt", {})
+
+
 async def test_only_the_modality_that_is_asked_for_is_found(agent: Agent) -> None:
     for modality in ("text", "code", "mixed"):
         await agent.call("store_memory", content=f"fibonacci as {modality}", modality=modality)

@@ -294,6 +294,23 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
 @bench.command()
 @JSON
 @EMBEDDER
+@click.argument("dataset")
+def pulse(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether the pulse of Context Graph tells that the matter changes, from one conversation to another.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench pulse locomo10.json
+    """
+    from thalweg.bench.pulse import measure_pulse
+
+    _show(lambda: measure_pulse(dataset, embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
 @click.option(
     "--minutes", type=click.FloatRange(0.01), default=30.0, show_default=True, help="How long tools are called."
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -27,6 +27,7 @@ from storage.search.search import search
 from storage.statements import marks
 from streams.clock import format_time
 from streams.event_types.context_graph import MODALITIES
+from streams.ids import document_label
 
 MAX_QUERY = 10_000
 Row = dict[str, Any]
@@ -44,7 +45,7 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     ) -> tuple[SearchResult, list[Row]]:
         found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
         memories = _read_memories(cursor, call.namespace, found.hits)
-        return found, [_shown(hit, nearness[hit.label], memories[hit.label]) for hit in found.hits]
+        return found, [_shown(hit, nearness[hit.label], memories, call.namespace) for hit in found.hits]
 
     found, rows = await call.search(query, chosen, arguments["topK"], near)
     leave_recall(call, "search_graph", query, rows)
@@ -69,37 +70,47 @@ def _near_enough(
     return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
 
 
-def _read_memories(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: list[SearchHit]
-) -> dict[int, tuple[Any, ...]]:
-    """label -> content, importance, tags, rationale."""
-    if not hits:
+class _Memory(NamedTuple):
+    """What a row shows of a memory beside the hit; `times`: how often its content was stored."""
+
+    content: str
+    importance: float
+    tags: list[str]
+    rationale: str | None
+    times: int
+
+
+def _read_memories(cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> dict[int, _Memory]:
+    """By label the memories that were found, and those that state the same."""
+    also = (document_label(namespace, identity) for hit in hits for _, identity in hit.also)
+    labels = [*(hit.label for hit in hits), *also]
+    if not labels:
         return {}
-    labels = [hit.label for hit in hits]
     rows = cursor.execute(
-        "SELECT label, content, importance, tags, rationale FROM context_memories "
+        f"SELECT label, {', '.join(_Memory._fields)} FROM context_memories "
         f"WHERE label IN ({marks(labels)}) AND namespace = ?",
         [*labels, namespace],
     ).fetchall()
-    return {label: tuple(row) for label, *row in rows}
+    return {label: _Memory(*row) for label, *row in rows}
 
 
-def _shown(hit: SearchHit, near: Nearness, memory: tuple[Any, ...]) -> Row:
-    content, importance, tags, rationale = memory
-    is_part = hit.passage is not None and hit.text.startswith(content)
+def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, _Memory], namespace: str) -> Row:
+    memory = memories[hit.label]
+    same = [memory, *(memories[document_label(namespace, identity)] for _, identity in hit.also)]
+    is_part = hit.passage is not None and hit.text.startswith(memory.content)
     return {
         "fingerprintId": hit.record_id,
-        "content": content,
+        "content": memory.content,
         "similarity": near.similarity,
         "cosine": near.cosine,
         "score": round(hit.score, 6),
         "modality": hit.kind,
-        "importance": importance,
-        "tags": tags,
+        "importance": memory.importance,
+        "tags": memory.tags,
         "createdAt": format_time(hit.created_at.replace(tzinfo=UTC)),
-        **({} if rationale is None else {"rationale": rationale}),
+        **({} if memory.rationale is None else {"rationale": memory.rationale}),
         **({"passage": {"start": hit.passage.start, "end": hit.passage.end}} if hit.passage and is_part else {}),
-        **repeated(hit.also, hit.times),
+        **repeated(hit.also, hit.times + sum(each.times - 1 for each in same)),
         **changed(hit.earlier, hit.disputed_by),
     }
 

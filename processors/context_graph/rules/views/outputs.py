@@ -1,4 +1,4 @@
-"""What each view makes of one text: thirteen vectors, each in its own space, and all in one common space."""
+"""What each view makes of a text: thirteen vectors, each in its own space and in a common one."""
 
 from __future__ import annotations
 
