@@ -47,6 +47,21 @@ ACTIONS = {
     "Unknown": "epistemic_action",
 }
 LAYERS = ["perception", "memory", "reasoning", "meta", "action"]
+EMBEDDERS = [
+    ("E1", "Semantic", 1024),
+    ("E2", "Temporal-Recent", 512),
+    ("E3", "Temporal-Periodic", 512),
+    ("E4", "Temporal-Positional", 512),
+    ("E5", "Causal", 768),
+    ("E6", "Sparse", 30_522),
+    ("E7", "Code", 1536),
+    ("E8", "Graph", 384),
+    ("E9", "HDC", 1024),
+    ("E10", "Multimodal", 768),
+    ("E11", "Entity", 384),
+    ("E12", "Late-Interaction", 128),
+    ("E13", "SPLADE v3", 30_522),
+]
 GROUPS = ["causal", "factual", "implementation", "qualitative", "relational", "temporal"]
 RETIRED = (
     "set_north_star",
@@ -172,6 +187,16 @@ async def told_status(way: Way, memories: int) -> dict[str, Any]:
     return utl
 
 
+async def told_manifest(way: Way) -> None:
+    """The five layers, each described, and the thirteen embedders, each with the model that really makes it."""
+    manifest = beats(await way.ask("get_graph_manifest"))
+    assert manifest["architecture"] == "5-layer-bio-nervous"
+    assert [layer["name"] for layer in manifest["layers"]] == [name.capitalize() for name in LAYERS]
+    assert all(layer["description"] and layer["status"] == "active" for layer in manifest["layers"])
+    assert [(view["embedder"], view["name"], view["dimension"]) for view in manifest["embedders"]] == EMBEDDERS
+    assert all(isinstance(view["trained"], bool) and view["available"] for view in manifest["embedders"])
+
+
 async def refused_goals(way: Way) -> None:
     """The tools that the reference has removed name the one that replaces them."""
     for name in RETIRED:
@@ -227,6 +252,7 @@ async def test_the_printed_requests_are_answered_in_their_order_with_the_printed
         async with WAYS[way](program) as tools:
             await stored(tools, program.home)
             await told_status(tools, 2)
+            await told_manifest(tools)
             await kept_profiles(tools)
             await refused_goals(tools)
             overview = beats(await tools.ask("store_memory", **OVERVIEW))
