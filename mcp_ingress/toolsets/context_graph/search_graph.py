@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -49,23 +50,33 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     chosen = Filter(call.namespace, toolsets=(TOOLSET,), kinds=(modality,) if modality else ())
     is_fresh = await call.fresh(vectors=True)
 
-    def near(
-        cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
-    ) -> tuple[SearchResult, list[Row]]:
-        found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
-        memories = _read_memories(cursor, call.namespace, found.hits)
-        reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
-        compared = _compared(reader, query, found.hits, nearness, call)
-        return found, [
-            _shown(hit, nearness[hit.label], memories, call.namespace) | compared[hit.record_id] for hit in found.hits
-        ]
-
-    found, rows = await call.search(query, chosen, arguments["topK"], near)
+    found, rows = await call.search(
+        query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least)
+    )
     leave_recall(call, "search_graph", query, rows)
     notes: dict[str, Any] = {} if is_fresh else {"stale": True}
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {"success": True, "results": rows, "count": len(rows), **notes}
+
+
+def _search(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    query: Query,
+    prefetched: DocumentMatches | None,
+    *,
+    call: Call,
+    least: float,
+) -> tuple[SearchResult, list[Row]]:
+    """What is found, and its rows: one turn on a reader thread."""
+    found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
+    memories = _read_memories(cursor, call.namespace, found.hits)
+    reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+    compared = _compared(reader, query, found.hits, nearness, call)
+    return found, [
+        _shown(hit, nearness[hit.label], memories, call.namespace) | compared[hit.record_id] for hit in found.hits
+    ]
 
 
 def _near_enough(
