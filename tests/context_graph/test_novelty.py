@@ -19,6 +19,7 @@ from processors.context_graph.rules.novelty import (
     measure,
     surprise,
 )
+from storage.context_graph.recent_memories import RecentMemories
 from storage.search.vectors.space import EmptySpace
 from tests.processors.harness import Store, event
 
@@ -145,6 +146,24 @@ def test_measuring_with_what_was_learned_before_is_measuring_anew() -> None:
     assert memories.measure(probe) == pytest.approx(known)
 
 
+def test_the_first_memories_are_no_measure_of_what_is_usual() -> None:
+    memories = Memories()
+    memories.keep(around(0, 2 * LEAST - 1))
+    raw = memories.measure(around(7, 1)[0])[0]
+    assert 0.5 < raw < 1.0, "told as it is: one reference is lacking"
+    memories.keep(around(0, 1, seed=2))
+    assert memories.measure(around(7, 1)[0])[0] == 1.0
+
+
+def test_a_memory_is_measured_against_the_last_hundred_before_it() -> None:
+    memories = Memories()
+    memories.keep(np.concatenate([around(5, 30), around(0, WINDOW), around(5, 5, seed=3)]))
+    memories.measure(around(0, 1)[0])
+    raw = memories.meter._raw
+    last = [raw["s", label] for (label,) in memories.store.sql('SELECT label FROM context_memories ORDER BY "offset"')]
+    assert [one.entropy > 0.5 for one in last[-5:] if one is not None] == [True] * 5
+
+
 def test_memories_without_a_vector_and_those_of_others_count_for_nothing() -> None:
     memories = Memories()
     memories.keep(around(0, 40))
@@ -161,3 +180,18 @@ def test_no_more_is_looked_at_than_the_last_memories() -> None:
     memories.keep(np.concatenate([around(7, 60), around(0, REFERENCE + WINDOW)]))
     memories.measure(around(0, 1)[0])
     assert memories.space.asked == REFERENCE + WINDOW
+
+
+def test_the_last_memories_are_those_of_the_table_also_when_some_are_stored_again() -> None:
+    memories, followed = Memories(), RecentMemories(5)
+    cursor = memories.store.database.cursor()
+    for text in ("a", "b", "c", "a", "d", "b", "e", "f", "f", "g", "a", "c", "h"):
+        known = memories.store.sql("SELECT count(*) FROM context_memories")
+        memories.count += 1
+        memories.store.publish(event("context.memory.stored", {"content": text}, id=f"e{memories.count}"))
+        if memories.store.sql("SELECT count(*) FROM context_memories") == known:
+            continue
+        rows = memories.store.sql('SELECT label, content FROM context_memories ORDER BY "offset" DESC LIMIT 5')
+        names = dict(rows)
+        assert [names[label] for label in followed.view(cursor, "default").tolist()] == [name for _, name in rows[::-1]]
+    assert followed.view(cursor, "elsewhere").tolist() == []

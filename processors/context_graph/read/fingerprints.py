@@ -147,11 +147,19 @@ class FingerprintReader:
         return fingerprint(memory.features, memory.moment, vector=vector, tokens=made, memory_id=memory_id)
 
     def of_text(
-        self, text: str, encoded: EncodedQuery, at: datetime, *, modality: str = "text", session_id: str | None = None
+        self,
+        text: str,
+        encoded: EncodedQuery,
+        at: datetime,
+        *,
+        modality: str = "text",
+        session_id: str | None = None,
+        near: Sequence[int] | None = None,
     ) -> Fingerprint:
         """The fingerprint of a new text as a query: with its neighbours and the rarity of its words.
 
         `encoded`: what the door made of the text. It stands at the end of the log, and of its session.
+        `near`: labels of the nearest memories, best first, where a search has found them.
         """
         features = text_features(text, modality)
         live = self.indexes.spaces.live
@@ -165,7 +173,9 @@ class FingerprintReader:
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
         moment = self._moment_after_all(at.timestamp(), session_id)
         made = fingerprint(features, moment, vector=encoded.vector if is_live else None, tokens=tokens)
-        return self.as_query(made, text)
+        if near is None:
+            return self.as_query(made, text)
+        return replace(made, neighbours=self._mean(np.array(near[:NEIGHBOURS], np.int64)), rarity=self._rarity(made, text))
 
     def as_query(self, one: Fingerprint, text: str | None = None) -> Fingerprint:
         """A fingerprint with its nearest memories, and how rare its words are among all.
@@ -252,10 +262,15 @@ class FingerprintReader:
         own = None if one.memory_id is None else document_label(self.namespace, one.memory_id)
         near = live.nearest(one.vector, NEIGHBOURS + 1, allowed).matches
         others = allowed.of(np.array([label for label, _ in near if label != own], np.int64))[:NEIGHBOURS]
-        vectors = live.vectors(others)
+        return self._mean(others)
+
+    def _mean(self, labels: np.ndarray) -> np.ndarray | None:
+        """The unit mean of the vectors of these memories; None where they have none."""
+        live = self.indexes.spaces.live
+        vectors = {} if live is None else live.vectors(labels)
         if not vectors:
             return None
-        mean: np.ndarray = unit(np.mean([vectors[label] for label in others.tolist() if label in vectors], axis=0))
+        mean: np.ndarray = unit(np.mean([vectors[label] for label in labels.tolist() if label in vectors], axis=0))
         return mean
 
     def _rarity(self, one: Fingerprint, text: str | None) -> Rarity:
