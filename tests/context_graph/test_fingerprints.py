@@ -122,6 +122,8 @@ async def test_cause_and_effect_are_told_apart_in_each_passage_of_a_long_text(mo
 
 async def test_a_query_has_its_neighbours_and_a_memory_that_asks_is_none_of_its_own(model_node: ModelNode) -> None:
     ids = await stored(model_node, CAUSED, "A stale cache broke the build.", "Tides turn twice a day.")
+    for number in range(8):  # nearer, but of another toolset
+        await Agent(model_node).call("journal_write", content=f"{CAUSED} {number}", category="insight")
     of = reader(model_node)
     [first, *_] = there(of.stored(ids))
     query = of.as_query(first)
