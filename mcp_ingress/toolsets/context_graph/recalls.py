@@ -12,8 +12,6 @@ from streams.event_types.context_graph import MAX_RECALLED, VIEWS
 
 def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Leave ids and `views` of an answer's rows, best first, in the background. Nothing where nothing was found."""
-    if not rows:
-        return
     results = [
         {
             "memory_id": row["fingerprintId"],
@@ -22,5 +20,11 @@ def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, 
         }
         for row in rows[:MAX_RECALLED]
     ]
-    about = {"query_vector_id": query_vector_id(call.namespace, query), "tool": tool, "session_id": call.session_id}
-    call.leave("context.memory.recalled", {**about, "results": results})
+    leave_results(call, tool, query_vector_id(call.namespace, query), results)
+
+
+def leave_results(call: Call, tool: str, query_id: str, results: Sequence[Mapping[str, Any]]) -> None:
+    """Leave results as the event has them, of a query that has an id already."""
+    if results:
+        about = {"query_vector_id": query_id, "tool": tool, "session_id": call.session_id}
+        call.leave("context.memory.recalled", {**about, "results": list(results[:MAX_RECALLED])})
