@@ -1,9 +1,9 @@
 """Whether of two statements about the same thing one changes what the other says.
 
 Both are sentences in plain English, as people and agents write them. A change is recognised where one of these holds:
-both say the same of the same thing but for one value; the newer names what was given up (`from A to B`, `instead of
-A`); it says by its verb that a thing has gone elsewhere (`moved to`, `was rewritten in`); one denies what the other
-says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
+both say the same of the same thing but for one value, in any order; the newer names what was given up (`from A to B`,
+`instead of A`); it says by its verb that a thing has gone elsewhere (`moved to`, `was rewritten in`); one denies what
+the other says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _revises(older: Statement, newer: Statement) -> bool:
 
 
 def _is_told(statement: Statement) -> bool:
-    """Whether it tells of an occasion (`fixed a bug in …`, `was sent to …`), which another one does not change."""
+    """Whether it tells of an occasion, which another one does not change: `fixed a bug in …`."""
     words, stems = statement.plain, statement.words
     if words and PARTICIPLE.fullmatch(words[0]) and stems[0] not in TURNS and not IS & set(statement.raw):
         return True
@@ -288,7 +288,7 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
 
 
 def _is_numbered(words: tuple[str, ...], place: int, length: int) -> bool:
-    """Whether the number at this place is the end of a name of what the statement is about: `Node 3 is down`."""
+    """Whether the number at this place ends the name of the subject: `Node 3 is down`."""
     after = words[place + length :]
     return all(slot.relation == HEAD for slot in slots_of(words[:place])) and bool(
         slots_of(words[:place]) and after and (after[0] == "be" or set(after) & AT)

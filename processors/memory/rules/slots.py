@@ -1,4 +1,4 @@
-"""The parts of a statement, in whatever order they stand: what it is about, and what is said with which relation.
+"""The parts of a statement in any order: what it is about, and what is said with which relation.
 
 `Uploads above 20 MB are rejected` and `Uploads are rejected above 50 MB` have the same parts but for one value.
 """

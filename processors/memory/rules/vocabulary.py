@@ -1,4 +1,4 @@
-"""The words by which the rules of change know what a statement says, as stems unless a line says otherwise."""
+"""The words by which the rules of change know what a statement says; mostly stems."""
 
 from __future__ import annotations
 
