@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 
 from processors.context_graph.rules import fusion, profiles, synergy, tucker
-from processors.context_graph.rules.correlations import PAIRS, correlations, flat_index, strongest_pair
+from processors.context_graph.rules.correlations import PAIRS, correlations, strongest_pair
 from processors.context_graph.rules.groups import GROUPS, group_alignments, named, weighted_mean
 
 EQUAL = np.full(13, 1 / 13)
 NAN = math.nan
+
+
+def place_of(first: int, second: int) -> int:
+    """Among the 78."""
+    return [(int(one), int(other)) for one, other in zip(*PAIRS, strict=True)].index((first, second))
 
 
 def views(seed: int = 5) -> np.ndarray:
@@ -24,15 +29,14 @@ def views(seed: int = 5) -> np.ndarray:
 
 @pytest.mark.parametrize(("pair", "place"), [((0, 1), 0), ((0, 12), 11), ((1, 2), 12), ((11, 12), 77)])
 def test_a_pair_of_views_has_its_place_among_the_78(pair: tuple[int, int], place: int) -> None:
-    assert flat_index(*pair) == place
-    assert (PAIRS[0][place], PAIRS[1][place]) == pair
+    assert place_of(*pair) == place
 
 
 def test_a_correlation_is_the_geometric_mean_of_two_alignments_times_their_synergy() -> None:
     alignments = np.zeros(13)
     alignments[0], alignments[1], alignments[2], alignments[3] = 0.64, 0.36, -0.5, NAN
     found = correlations(alignments, synergy.INITIAL)
-    assert found[flat_index(0, 1)] == pytest.approx(0.288)
+    assert found[place_of(0, 1)] == pytest.approx(0.288)
     assert np.count_nonzero(found) == 1, "what is not positive or not available correlates with nothing"
     assert strongest_pair(found) == ("E1", "E2")
 
@@ -68,7 +72,9 @@ def test_a_group_is_the_weighted_mean_of_its_views_without_those_that_are_not_av
     assert weighted_mean(np.full(13, NAN), np.ones(13)) == 0
 
 
-def judged(score: float, scope: synergy.UpdateScope = "contributing_pairs", rate: float = 0.01) -> synergy.Learned:
+def judged(
+    score: float, scope: synergy.UpdateScope = "contributing_pairs", rate: float = 0.01
+) -> synergy.SynergyUpdate:
     alignments = np.full(13, 0.2)
     alignments[[0, 5, 11]] = 0.8
     alignments[1], alignments[2] = -0.9, NAN
@@ -77,7 +83,7 @@ def judged(score: float, scope: synergy.UpdateScope = "contributing_pairs", rate
 
 def test_a_relevant_result_raises_the_pairs_that_found_it_and_an_irrelevant_one_lowers_them() -> None:
     up, down = judged(1.0), judged(0.0)
-    place = flat_index(0, 5)
+    place = place_of(0, 5)
     assert up.matrix[PAIRS][place] == pytest.approx(0.6 + 0.01 * 0.8)
     assert down.matrix[PAIRS][place] == pytest.approx(0.6 - 0.01 * 0.8)
     assert up.mean_after > up.mean_before > down.mean_after
@@ -144,7 +150,7 @@ def test_tucker_of_nothing_is_zeros() -> None:
     assert (found.explained_variance, float(np.abs(found.core).sum())) == (0.0, 0.0)
 
 
-def shares(method: fusion.Method, weights: np.ndarray = EQUAL, **changes: object) -> np.ndarray:
+def shares(method: str, weights: np.ndarray = EQUAL, **changes: object) -> np.ndarray:
     alignments = np.linspace(0.9, -0.1, 13)
     given = {"synergy": None, "priorities": profiles.priorities(None), "tucker": tucker.decompose(views())}
     return fusion.shares(method, weights, alignments, **(given | changes))  # type: ignore[arg-type]

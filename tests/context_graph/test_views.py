@@ -69,7 +69,8 @@ def seen(model: TokenEmbedder) -> Print:
             ids, codes = unpack(pack(encoded.tokens[0]))
             [pieces] = model.piece_starts([clean])
             tokens = token_features(ids, codes, pieces.starts, features.spans)
-        return fingerprint(features, moment or Moment(NOON), vector=encoded.vectors[0], tokens=tokens, **parts)  # type: ignore[arg-type]
+        about = {"vector": encoded.vectors[0], "tokens": tokens, **parts}
+        return fingerprint(features, moment or Moment(NOON), **about)  # type: ignore[arg-type]
 
     return made
 
@@ -197,9 +198,10 @@ def test_a_rare_word_piece_counts_more_than_a_frequent_one(seen: Print) -> None:
     query = seen("the quokka server")
     memories = seen("a quokka sleeps"), seen("a server sleeps")
     even = column(6, query, *memories)
-    ids = dict(zip(["quokka", "server"], [seen(word).tokens.ids for word in ("quokka", "server")], strict=True))  # type: ignore[union-attr]
+    server = seen("server").tokens
+    assert server is not None
     rarity = np.ones(65_536, np.float32)
-    rarity[ids["server"]] = 0.1
+    rarity[server.ids] = 0.1
     rare, frequent = column(6, seen("the quokka server", rarity=Rarity(rarity)), *memories)
     assert rare > frequent and rare - frequent > even[0] - even[1]
     assert len(pieces_of(np.arange(5_000, dtype=np.uint16)).numbers) == MOST_PIECES

@@ -207,6 +207,7 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.call("belief_query", query=query, limit=100, include_superseded=True)
         await reader.call("hybrid_search", query_text=query, top_k=100)
         await reader.call("search_graph", query=query, topK=100)
+        await reader.call("search_teleological", query_content=query, max_results=400, min_similarity=0)
         await reader.call("manage_teleological_profile", action="list")
         await reader.call("inner_voice.retrieve", query=query, top_k=50, floor=0.0)
         await reader.read(f"memory://l2-insights?query={query}&top_k=100")

@@ -50,7 +50,10 @@ WRITES: dict[str, dict[str, Any]] = {
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
-ASK_FIRST = {"store_dual_judge_scores", "get_golden_test_results", "correct"}
+ASK_FIRST = {
+    *("store_dual_judge_scores", "get_golden_test_results", "correct", "update_synergy_matrix", "fuse_embeddings"),
+    "compute_teleological_vector",
+}
 """Tools that ask judges or the store before they write."""
 READS: dict[str, dict[str, Any]] = {
     "recall": {"query": "caches"},
@@ -70,6 +73,7 @@ READS: dict[str, dict[str, Any]] = {
     "tension_list": {},
     "hybrid_search": {"query_text": "cache"},
     "search_graph": {"query": "caches"},
+    "search_teleological": {"query_content": "caches"},
     "get_memetic_status": {},
     "utl_status": {},
     "get_graph_manifest": {},

@@ -369,15 +369,10 @@ async def _context_graph(side: Side) -> None:
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
     await side.ok("manage_teleological_profile", action="create", name=side.say("weights of trucks"))
-    vector = {"purpose_vector": [0.5] * 13, "cross_correlations": [0.2] * 78, "group_alignments": [0.5] * 6}
-    fused = {"fusion_method": "linear", "vector": [1 / 16] * 256, "weights": [1 / 13] * 13}
-    judged = {"query_vector_id": side.mark, "result_vector_id": side.mark, "score": 1, "alignments": [0.5] * 13}
-    await _publish(
-        side,
-        side.event("context.vector.computed", 1, 1, content=side.say(f"The {WORDS}."), **vector),
-        side.event("context.vector.fused", 1, 2, memory_id=kept["fingerprintId"], **fused),
-        side.event("context.synergy.updated", 1, 3, **judged),
-    )
+    await side.ok("fuse_embeddings", memory_id=kept["fingerprintId"])
+    about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
+    await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    await side.ok("compute_teleological_vector", content=side.say(f"The {WORDS}, computed."))
 
 
 async def _again(side: Side) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ _MEASURED = (
     "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories "
     "WHERE namespace = ? AND entropy IS NOT NULL AND coherence IS NOT NULL GROUP BY ALL"
 )
-_PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+_FILE = "SELECT path FROM duckdb_databases() WHERE database_name = current_database() AND path IS NOT NULL"
 
 
 async def get_memetic_status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -77,15 +78,18 @@ def _counts(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str | None
         "nodeCount": memories,
         "quadrantCounts": {**quadrants, "unmeasured": memories - sum(quadrants.values())},
         "storageBackend": "duckdb",
-        "storageSizeBytes": _size(cursor),
+        "storageSizeBytes": _stored_bytes(cursor),
     }
 
 
-def _size(cursor: duckdb.DuckDBPyConnection) -> int:
-    """Bytes of the database's files; 0 of one in memory."""
-    [(path,)] = execute(cursor, _PATH, []).fetchall()
-    files = [] if path is None else [Path(path), Path(f"{path}.wal")]
-    return sum(file.stat().st_size for file in files if file.exists())
+def _stored_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Of the store's file and its write-ahead log, which has all that came since the last checkpoint."""
+    size = 0
+    for (path,) in execute(cursor, _FILE, []).fetchall():
+        for file in (Path(path), Path(f"{path}.wal")):
+            with suppress(FileNotFoundError):  # a checkpoint has emptied the log
+                size += file.stat().st_size
+    return size
 
 
 TOOL = Tool(

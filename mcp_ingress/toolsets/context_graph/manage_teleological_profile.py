@@ -1,4 +1,4 @@
-"""manage_teleological_profile: weights of the thirteen views for a task; those of the system never change."""
+"""manage_teleological_profile: weights of the thirteen views for a task."""
 
 from __future__ import annotations
 

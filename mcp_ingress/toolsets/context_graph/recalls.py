@@ -7,13 +7,24 @@ from typing import Any
 
 from mcp_ingress.call import Call
 from processors.context_graph.rules.memories import query_vector_id
-from streams.event_types.context_graph import MAX_RECALLED
+from streams.event_types.context_graph import MAX_RECALLED, VIEWS
 
 
 def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Leave the ids of an answer's rows, best first, in the background. Nothing where nothing was found."""
-    if not rows:
-        return
-    results = [{"memory_id": row["fingerprintId"], "similarity": row["similarity"]} for row in rows[:MAX_RECALLED]]
-    about = {"query_vector_id": query_vector_id(call.namespace, query), "tool": tool, "session_id": call.session_id}
-    call.leave("context.memory.recalled", {**about, "results": results})
+    """Leave ids and `views` of an answer's rows, best first, in the background. Nothing where nothing was found."""
+    results = [
+        {
+            "memory_id": row["fingerprintId"],
+            "similarity": row["similarity"],
+            "alignments": [row["views"].get(f"E{number}") for number in range(1, VIEWS + 1)],
+        }
+        for row in rows[:MAX_RECALLED]
+    ]
+    leave_results(call, tool, query_vector_id(call.namespace, query), results)
+
+
+def leave_results(call: Call, tool: str, query_id: str, results: Sequence[Mapping[str, Any]]) -> None:
+    """Leave results as the event has them, of a query that has an id already."""
+    if results:
+        about = {"query_vector_id": query_id, "tool": tool, "session_id": call.session_id}
+        call.leave("context.memory.recalled", {**about, "results": list(results[:MAX_RECALLED])})

@@ -10,22 +10,16 @@ import numpy as np
 
 from processors.context_graph.rules import profiles, synergy
 from processors.context_graph.rules.correlations import PAIRS
+from processors.context_graph.rules.memories import vector_id_of
 from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
 from streams.event_types.context_vectors import PROFILE_CHANGED, SYNERGY_UPDATED, VECTOR_COMPUTED, VECTOR_FUSED
 from streams.events import Event, LoggedEvent
-from streams.ids import derived_id
 
 VECTORS, SYNERGY = "context_vectors", "context_synergy"
 PROFILES, PROFILE_COUNTS = "context_profiles", "context_profile_counts"
-DEFAULT_RATE = 0.01
 INVALID = "invalid_argument"
 _COMPUTED = ("content", "profile_id", "purpose_vector", "cross_correlations", "group_alignments", "confidence")
 _FUSED = ("memory_id", "profile_id", "fusion_method", "weights", "vector", "confidence")
-
-
-def vector_id_of(event: Event) -> str:
-    """The id of the vector that an event makes."""
-    return derived_id(str(event.key), "context.vector")
 
 
 def _vector_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -58,7 +52,7 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
         matrix,
         np.array(data["alignments"], np.float64),  # null is NaN
         data["score"],
-        data.get("learning_rate") or DEFAULT_RATE,
+        data.get("learning_rate") or synergy.RATE,
         data.get("update_scope") or "contributing_pairs",
     )
     version = (0 if row is None else row["version"]) + 1

@@ -13,11 +13,6 @@ NEGLIGIBLE = 0.01
 """A correlation below it is 0."""
 
 
-def flat_index(first: int, second: int) -> int:
-    """The place of a pair among the 78; views are counted from 0, and `first` < `second`."""
-    return VIEW_COUNT * first - first * (first + 1) // 2 + (second - first - 1)
-
-
 def agreement(alignments: np.ndarray) -> np.ndarray:
     """[…, 13] -> […, 78]: the geometric mean of each two alignments.
 
@@ -31,6 +26,15 @@ def correlations(alignments: np.ndarray, synergy: np.ndarray) -> np.ndarray:
     """[…, 13] and the synergy matrix -> […, 78]; what is negligible or missing is 0."""
     found = np.nan_to_num(agreement(alignments)) * synergy[PAIRS]
     return np.where(np.abs(found) < NEGLIGIBLE, 0.0, found)
+
+
+def profiled(alignments: np.ndarray, synergy: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """[13] -> [78]: the correlations as a profile's weights modulate them; as they are without one."""
+    found = correlations(alignments, synergy)
+    if weights is None:
+        return found
+    scaled = np.sqrt(weights / weights.mean())
+    return np.asarray(found * scaled[PAIRS[0]] * scaled[PAIRS[1]] * (0.5 + 0.5 * np.nan_to_num(agreement(alignments))))
 
 
 def strongest_pair(correlated: np.ndarray) -> tuple[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from processors.context_graph.rules.groups import GROUPS, MEMBERSHIP, VIEW_COUNT
 from processors.context_graph.rules.synergy import HIGH
 from processors.context_graph.rules.tucker import Tucker
 
-Method = Literal["linear", "attention", "gated", "hierarchical", "tucker"]
-METHODS: tuple[Method, ...] = get_args(Method)
+METHODS = ("linear", "attention", "gated", "hierarchical", "tucker")
 ACTIVE = 0.1
 """A view whose alignment is above it is active."""
 LOW_CONFIDENCE = 0.3
@@ -38,7 +36,7 @@ def trust(alignments: np.ndarray, synergy: np.ndarray) -> Trust:
     products = (aligned[PAIRS[0]] * aligned[PAIRS[1]])[strong]
     parts = {
         "purpose_vector": float(aligned.mean()),
-        "cross_correlations": np.count_nonzero(correlations(aligned, synergy)) / PAIR_COUNT,
+        "cross_correlations": int(np.count_nonzero(correlations(aligned, synergy))) / PAIR_COUNT,
         "groups": 1.0 / (1.0 + float(np.nan_to_num(group_alignments(aligned)).std())),
         "synergy": float(products.mean()) if len(products) else 0.0,
     }
@@ -47,14 +45,14 @@ def trust(alignments: np.ndarray, synergy: np.ndarray) -> Trust:
 
 
 def shares(
-    method: Method,
+    method: str,
     weights: np.ndarray,
     alignments: np.ndarray,
     synergy: np.ndarray | None,
     priorities: Mapping[str, float],
     tucker: Tucker | None = None,
 ) -> np.ndarray:
-    """[13], sum 1: how much each view has in the fused vector.
+    """[13], sum 1: how much each view has in the fused vector. `method`: one of METHODS.
 
     `synergy` None: the views are weighed without it. `tucker`: needed for the method of that name. Where no view has
     anything, the weights themselves are the answer.

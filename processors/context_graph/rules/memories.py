@@ -38,6 +38,11 @@ def memory_id_of(event: Event) -> str:
     return derived_id(str(event.key), "context.memory")
 
 
+def vector_id_of(event: Event) -> str:
+    """The id of the vector that an event makes."""
+    return derived_id(str(event.key), "context.vector")
+
+
 def query_vector_id(namespace: str, text: str) -> str:
     """The id under which a query is known: the same words in the same namespace have the same."""
     return derived_id(namespace, "context.query", text)

@@ -211,3 +211,10 @@ def _adapted(units: np.ndarray, views: np.ndarray, direct: np.ndarray, weights: 
     there = ~np.isnan(best) & (views > 0)
     coherence = 1.0 / (1.0 + float(best[there].std())) if there.any() else 0.0
     return "group_hierarchical" if coherence > COHERENT else "cosine"
+
+
+def dominant_views(alignments: np.ndarray) -> np.ndarray:
+    """[n]: the view, from 0, in which a memory stands out most from the others that were compared."""
+    known = np.nan_to_num(alignments, nan=-1.0)
+    usual = np.median(known, axis=0) if len(known) > 1 else np.zeros(VIEW_COUNT)
+    return np.asarray(np.argmax(known - usual, axis=1))

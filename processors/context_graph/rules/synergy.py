@@ -15,6 +15,8 @@ UpdateScope = Literal["all_pairs", "high_synergy_only", "contributing_pairs"]
 UPDATE_SCOPES: tuple[UpdateScope, ...] = get_args(UpdateScope)
 FEEDBACK = {"relevant": 1.0, "not_relevant": 0.0, "partially_relevant": 0.5}
 """What a judgement is as a score, where its caller gives none."""
+RATE = 0.01
+"""How far one judgement goes, where its caller does not say."""
 LEAST, MOST = 0.05, 0.99
 """What is learned stays between them."""
 CONTRIBUTING, HIGH = 0.3, 0.7
@@ -41,7 +43,7 @@ INITIAL = np.array(
 
 
 @dataclass(frozen=True)
-class Learned:
+class SynergyUpdate:
     """What one judgement made of the matrix."""
 
     matrix: np.ndarray
@@ -66,7 +68,7 @@ def contributions(alignments: np.ndarray) -> np.ndarray:
     return positive[PAIRS[0]] * positive[PAIRS[1]]
 
 
-def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> Learned:
+def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> SynergyUpdate:
     """Raise the pairs that found a relevant result, lower those that found an irrelevant one.
 
     `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
@@ -82,7 +84,7 @@ def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float,
     changes = np.abs(after - before)
     largest = [int(place) for place in np.argsort(-changes, kind="stable")[:LARGEST_CHANGES] if changes[place] > 0]
     learned = from_pairs(after)
-    return Learned(
+    return SynergyUpdate(
         matrix=learned,
         pairs_updated=int(np.count_nonzero(changes)),
         mean_before=float(before.mean()),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from processors.context_graph.rules.groups import VIEW_COUNT
+from processors.context_graph.rules.views.outputs import COMMON_DIM
 
-COMMON_DIM = 256
 DEFAULT_RANKS = (4, 4, 128)
 MOST_RANKS = (VIEW_COUNT, VIEW_COUNT, COMMON_DIM)
 

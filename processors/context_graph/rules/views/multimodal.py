@@ -10,7 +10,7 @@ import numpy as np
 from processors.context_graph.rules.views.sparse import feature_number
 from streams.event_types.context_graph import MODALITIES
 
-TEXT_SHARE = 0.8
+TEXT_SHARE = 0.9
 """Of the squared length; the rest is what the memory is."""
 FEATURES = 96
 _SIZES, _EXTENSIONS = 16, FEATURES - len(MODALITIES) - 16

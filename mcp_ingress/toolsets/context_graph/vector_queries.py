@@ -1,0 +1,78 @@
+"""What an id of a query or a result stands for: a memory, or a vector that a tool made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from storage.statements import execute, marks
+from streams.errors import Refused
+
+
+@dataclass(frozen=True)
+class StoredVector:
+    """A text that can be searched with. `memory_id`: the memory that it is of; `weights`: of the views it was fused."""
+
+    text: str
+    memory_id: str | None = None
+    weights: np.ndarray | None = None
+
+
+def find_vector(cursor: duckdb.DuckDBPyConnection, namespace: str, vector_id: str) -> StoredVector | None:
+    """The text behind the id of a memory or of a vector; None where there is none."""
+    row = execute(
+        cursor,
+        "SELECT coalesce(searched, content) FROM context_memories WHERE namespace = ? AND memory_id = ?",
+        [namespace, vector_id],
+    ).fetchone()
+    if row is not None:
+        return StoredVector(row[0], vector_id)
+    row = execute(
+        cursor,
+        "SELECT content, memory_id, weights FROM context_vectors WHERE namespace = ? AND vector_id = ?",
+        [namespace, vector_id],
+    ).fetchone()
+    if row is None:
+        return None
+    content, memory_id, weights = row
+    if memory_id is None:
+        return StoredVector(content)
+    of = find_vector(cursor, namespace, memory_id)
+    return None if of is None else StoredVector(of.text, memory_id, np.array(weights))
+
+
+def unknown_vector(field: str, vector_id: str) -> Refused:
+    """The refusal of an id that stands for nothing."""
+    message = (
+        f"Nothing has the id {vector_id[:80]!r}: `{field}` takes a `fingerprintId`, or the id of a vector that "
+        "`fuse_embeddings` made."
+    )
+    return Refused(message, reason="not_found", field=field)
+
+
+def find_recall(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: str, memory_id: str
+) -> list[float | None] | None:
+    """The thirteen alignments that the last search of this query left of a result; None where none did."""
+    row = execute(
+        cursor,
+        "SELECT alignments FROM context_recalls WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
+        "AND alignments IS NOT NULL ORDER BY recalled_at DESC, event_id LIMIT 1",
+        [namespace, query_id, memory_id],
+    ).fetchone()
+    return None if row is None else list(row[0])
+
+
+def read_contents(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, str]:
+    """Memory id -> its content."""
+    if not ids:
+        return {}
+    rows: list[Any] = cursor.execute(
+        f"SELECT memory_id, content FROM context_memories WHERE namespace = ? AND memory_id IN ({marks(ids)})",
+        [namespace, *ids],
+    ).fetchall()
+    return dict(rows)

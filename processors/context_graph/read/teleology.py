@@ -1,0 +1,143 @@
+"""What the teleological tools read: a query's candidates, and the purpose that both are aligned with.
+
+Until a goal is bootstrapped the purpose is provisional: the centre of the first FIRST memories.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.rules import synergy
+from processors.context_graph.rules.groups import VIEW_COUNT
+from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.views.alignment import alignments
+from processors.context_graph.rules.views.centre import centre
+from processors.context_graph.rules.views.fingerprint import Fingerprint
+from processors.embedding.query import EncodedQuery
+from storage.search.query import Query
+from storage.search.search import search
+from storage.statements import execute
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from storage.search.records.matches import DocumentMatches
+
+FIRST = 50
+MOST_CANDIDATES = 400
+"""A namespace with no more memories has all of them compared, a larger one those that the search engine proposes."""
+_SIDE = 200
+"""Candidates of each side of the engine."""
+
+
+class Purposes:
+    """Provisional purposes that will not change any more, by namespace and space. Any number of threads."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], Fingerprint] = {}
+        self._lock = threading.Lock()
+
+    def known(self, namespace: str, space: str) -> Fingerprint | None:
+        with self._lock:
+            return self._found.get((namespace, space))
+
+    def keep(self, namespace: str, space: str, purpose: Fingerprint) -> None:
+        with self._lock:
+            self._found[namespace, space] = purpose
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Candidates of a query with their alignments, and the purposes of both; NaN where a view is missing."""
+
+    ids: Sequence[str]
+    alignments: np.ndarray
+    """[n, 13]"""
+    query_purpose: np.ndarray
+    """[13]"""
+    purposes: np.ndarray
+    """[n, 13]"""
+    degraded: str | None = None
+
+
+def compare(
+    reader: FingerprintReader,
+    purposes: Purposes,
+    query: Query,
+    prefetched: DocumentMatches | None,
+    at: datetime,
+    memory_id: str | None = None,
+) -> Compared:
+    """Compare a text with the memories of its namespace. `memory_id`: the stored memory whose text it is."""
+    ids, degraded = _candidates(reader, query, prefetched)
+    if memory_id is not None and memory_id not in ids:
+        ids = [memory_id, *ids]
+    found = [one for one in reader.stored(ids) if one is not None]
+    own = next((one for one in found if one.memory_id == memory_id), None) if memory_id is not None else None
+    if own is None:
+        asked = reader.of_text(query.text, EncodedQuery(query.vector, query.tokens, query.space), at)
+    else:
+        asked = reader.as_query(own)
+    purpose = provisional_purpose(reader, purposes)
+    return Compared(
+        [str(one.memory_id) for one in found],
+        alignments(asked, found).astype(np.float64),
+        purpose_vectors(purpose, [asked])[0],
+        purpose_vectors(purpose, found),
+        degraded,
+    )
+
+
+def purpose_vectors(purpose: Fingerprint | None, texts: Sequence[Fingerprint]) -> np.ndarray:
+    """[n, 13]: how each text is aligned with the purpose; zeros without one."""
+    if purpose is None:
+        return np.zeros((len(texts), VIEW_COUNT))
+    return alignments(purpose, texts).astype(np.float64)
+
+
+def provisional_purpose(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
+    """The centre of the first memories in the order of the log; None in an empty store."""
+    live = reader.indexes.spaces.live
+    space = "" if live is None else live.model.space
+    if (known := purposes.known(reader.namespace, space)) is not None:
+        return known
+    first = [one for one in reader.stored(_first_ids(reader.cursor, reader.namespace, FIRST)) if one is not None]
+    if not first:
+        return None
+    found = centre(first)
+    if len(first) == FIRST and all((one.vector is None) == (live is None) for one in first):
+        purposes.keep(reader.namespace, space, found)
+    return found
+
+
+def read_synergy(cursor: duckdb.DuckDBPyConnection, namespace: str) -> np.ndarray:
+    """[13, 13]: the synergy matrix as judged results have left it."""
+    row = execute(cursor, "SELECT pairs FROM context_synergy WHERE namespace = ?", [namespace]).fetchone()
+    return synergy.INITIAL if row is None else synergy.from_pairs(row[0])
+
+
+def _candidates(
+    reader: FingerprintReader, query: Query, prefetched: DocumentMatches | None
+) -> tuple[list[str], str | None]:
+    every = _first_ids(reader.cursor, reader.namespace, MOST_CANDIDATES + 1)
+    if len(every) <= MOST_CANDIDATES:
+        return every, None
+    deep = replace(query, limit=MOST_CANDIDATES, pool=_SIDE, distinct=False)
+    found = search(reader.cursor, reader.indexes, deep, prefetched)
+    return [hit.record_id for hit in found.hits], found.degraded
+
+
+def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> list[str]:
+    rows = execute(
+        cursor,
+        'SELECT record_id FROM documents WHERE namespace = ? AND toolset = ? ORDER BY "offset", label LIMIT ?',
+        [namespace, TOOLSET, most],
+    ).fetchall()
+    return [str(row[0]) for row in rows]
