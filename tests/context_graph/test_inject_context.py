@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mcp_ingress.door import Request
+from mcp_ingress.toolsets.context_graph.inject_context import FIRST_WINDOW
 from mcp_ingress.toolsets.context_graph.pulse import PULSE
 from processors.context_graph.rules.learning import ALPHA
 from processors.context_graph.rules.lifecycle import INFANCY
+from processors.embedding.hashing import HashingEmbedder
 from streams.codec import encode
 from streams.topics import MEMORY
 from tests.processors.harness import Store
@@ -171,9 +175,23 @@ async def test_when_the_matter_changes_the_pulse_leaves_open_and_comes_back(agen
     assert turned[-1]["entropy"] < 0.5
 
 
-async def test_a_memory_of_many_windows_is_measured_by_its_first_in_bounded_time(agent: Agent) -> None:
+class RecordingEmbedder(HashingEmbedder):
+    """The hashing embedder, with the lengths of the texts that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__(128)
+        self.lengths: list[int] = []
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.lengths += map(len, texts)
+        return super().encode(texts)
+
+
+async def test_a_memory_of_many_windows_is_measured_by_its_first(agent: Agent, node: EmbeddingNode) -> None:
+    node.services.embedder = recording = RecordingEmbedder()
     answer = await inject(agent, "tide and harbour " * 60_000)
     assert answer["utl_of"] == "first_window" and answer["utl"]["entropy"] == 1.0
+    assert recording.lengths == [FIRST_WINDOW]
 
 
 async def test_without_a_model_a_memory_is_kept_unmeasured_and_says_so(agent: Agent, node: EmbeddingNode) -> None:

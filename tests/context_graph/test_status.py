@@ -84,3 +84,43 @@ async def test_a_store_that_is_down_fails_the_status_as_storage(agent: Agent, no
     node.reader.is_down = True
     failed = await agent.call("get_memetic_status")
     assert failed["error_code"] == "storage" and failed["remedy"]
+
+
+async def test_the_manifest_says_which_model_makes_each_view_and_which_views_are_missing(
+    agent: Agent, node: EmbeddingNode
+) -> None:
+    manifest = await agent.call("get_graph_manifest")
+    assert [layer["name"] for layer in manifest["layers"]] == ["Perception", "Memory", "Reasoning", "Meta", "Action"]
+    assert all(layer["status"] == "active" and layer["detail"] for layer in manifest["layers"])
+    views = {view["embedder"]: view for view in manifest["embedders"]}
+    assert list(views) == [f"E{number}" for number in range(1, 14)] and manifest["embedderCount"] == 13
+    assert views["E1"]["model"] == node.services.embedder.info.model_id  # type: ignore[union-attr]
+    assert not any(view["trained"] for view in views.values()), "features that are hashed are not learned"
+    assert "no token vectors" in views["E12"]["unavailable_because"] and views["E9"]["available"]
+    available = sum(view["available"] for view in views.values())
+    assert (await agent.call("get_memetic_status"))["embedderCount"] == available == 10
+    assert (await inject(agent, said(SEA, 1)))["embedderCount"] == available
+    node.services.embedder = None
+    bare = await agent.call("get_graph_manifest")
+    assert [view["embedder"] for view in bare["embedders"] if not view["available"]] == [
+        "E1",
+        "E5",
+        "E8",
+        "E10",
+        "E11",
+        "E12",
+    ]
+
+
+async def test_the_manifest_tells_which_layer_is_down_while_the_store_is(agent: Agent, node: EmbeddingNode) -> None:
+    await inject(agent, said(SEA, 1))
+    node.reader.is_down = node.is_down = True
+    layers = {layer["name"]: layer for layer in (await agent.call("get_graph_manifest"))["layers"]}
+    assert {name: layer["status"] for name, layer in layers.items()} == {
+        "Perception": "active",
+        "Memory": "down",
+        "Reasoning": "down",
+        "Meta": "active",
+        "Action": "down",
+    }
+    assert "does not answer" in layers["Memory"]["detail"]

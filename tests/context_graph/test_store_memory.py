@@ -55,7 +55,7 @@ async def test_the_same_content_fifty_times_at_once_is_one_memory_with_all_tags_
     agent: Agent, node: EmbeddingNode
 ) -> None:
     told = [
-        agent.call("store_memory", content="Tides turn.", importance=n / 49, tags=[f"t{n % 5}", "sea"])
+        agent.call("store_memory", content="Tides turn.", importance=(n + 30) % 50 / 49, tags=[f"t{n % 5}", "sea"])
         for n in range(50)
     ]
     answers = await asyncio.gather(*told)
@@ -69,7 +69,14 @@ async def test_the_same_content_fifty_times_at_once_is_one_memory_with_all_tags_
 
 async def test_fifty_copies_in_one_batch_are_one_memory_too(node: EmbeddingNode) -> None:
     told = [
-        Event(f"e{n}", "producer", MEMORY_STORED, "default", NOON, {"content": "Tides turn.", "importance": n / 49})
+        Event(
+            f"e{n}",
+            "producer",
+            MEMORY_STORED,
+            "default",
+            NOON,
+            {"content": "Tides turn.", "importance": (n + 30) % 50 / 49},
+        )
         for n in range(50)
     ]
     node.store.publish(*told)

@@ -76,6 +76,7 @@ READS: dict[str, dict[str, Any]] = {
     "search_teleological": {"query_content": "caches"},
     "get_memetic_status": {},
     "utl_status": {},
+    "get_graph_manifest": {},
     "inner_voice.retrieve": {"query": "cache"},
 }
 """Of each tool that reads the store, what is asked here; of an id that nothing has the error says `stale`."""

@@ -90,6 +90,17 @@ async def _tell_cognitive_memory(node: SmallNode) -> None:
         await node.call("update_working_memory", content=f"Tide in mind {number}", importance=0.5)
 
 
+async def _tell_context_graph(node: SmallNode) -> None:
+    tide = {"content": "/photos/tide.jpg", "modality": "image", "rationale": "The tide at dawn", "tags": ["sea"]}
+    for memory in (
+        tide,
+        {"content": '{"tide": "low"}', "modality": "structured"},
+        {"content": "Tides.", "tags": ["a"]},
+    ):
+        await node.call("store_memory", **memory)
+    assert node.store.sql("SELECT count(*) FROM context_memories WHERE searched IS NOT NULL") == [(2,)]
+
+
 def _embed_all(node: SmallNode) -> None:
     cursor, embedder = node.store.database.cursor(), HashingEmbedder()
     texts = read_texts(cursor, missing_labels(cursor, embedder.info.space)[0])
@@ -112,7 +123,7 @@ async def test_what_users_said_is_known_as_it_comes_and_as_it_is_loaded(told: Sm
 
 async def test_what_is_embedded_as_it_comes_is_what_is_embedded_when_a_space_is_filled(tmp_path: Path) -> None:
     node = SmallNode(tmp_path)
-    for tell in (_tell_talos, _tell_valence, _tell_cognitive_memory):
+    for tell in (_tell_talos, _tell_valence, _tell_cognitive_memory, _tell_context_graph):
         await tell(node)
     cursor = node.store.database.cursor()
     filled = {

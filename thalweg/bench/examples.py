@@ -20,6 +20,7 @@ ANSWER_P95: Mapping[str, Target] = {
     "update_working_memory": Target(20.0),
     "compress_to_l2_insight": Target(40.0),
     "belief_create": Target(40.0),
+    "inject_context": Target(40.0),
 }
 """Promised: one caller, until answered. (`journal_write` is promised until it can be searched.)"""
 ARGUMENTS: Mapping[str, Callable[[str], dict[str, Any]]] = {

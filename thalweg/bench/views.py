@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from storage.search.records.filter import Filter
 from storage.writer import Writer
 from streams.clock import SystemClock
 from streams.ids import document_label
+from thalweg.bench.functions import read_functions
 from thalweg.bench.recall import TurnWriter
 from thalweg.bench.recall_sets import Conversation, Question, read_set
 from thalweg.bench.report import Report, Target
@@ -42,28 +44,8 @@ CANDIDATES = 400
 CENTRE = 50
 ROUNDS = 20
 VIEWS_MS = Target(35.0)
-WORDS = [
-    "the",
-    "river",
-    "bends",
-    "around",
-    "a",
-    "hill",
-    "because",
-    "its",
-    "bed",
-    "of",
-    "clay",
-    "gives",
-    "way",
-    "and",
-    "so",
-    "every",
-    "spring",
-    "the",
-    "farmers",
-    "move",
-]
+E7_GAIN = Target(5.0, at_least=True)
+WORDS = "the river bends around a hill because its bed of clay gives way and so every spring the farmers move"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _STEPS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -80,39 +62,77 @@ class _Asked:
 def measure_views(dataset: str, embedder: Embedder, name: str, questions: int | None = None) -> Report:
     """Write a data set, align its questions with the turns of their conversation, report recall and cost."""
     report = Report("views", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all"})
-    info = embedder.info
-    made = views_with(
-        info.model_id,
-        info.provider,
-        trained=info.trained,
-        dimension=info.dim,
-        has_tokens=isinstance(embedder, TokenEmbedder),
-    )
+    info, has_tokens = embedder.info, isinstance(embedder, TokenEmbedder)
+    made = views_with(info.model_id, info.provider, trained=info.trained, dimension=info.dim, has_tokens=has_tokens)
     report.add("available_views", sum(view.available for view in made), "")
     asked: list[list[_Asked]] = []
     typed: list[list[_Asked]] = []
+    with _store(embedder, "text") as store:
+        for conversation in read_set(dataset):
+            of = store.asker(conversation)
+            chosen = [one for one in conversation.questions if one.turns][:questions]
+            asked.append([of.ask(one, one.text) for one in chosen])
+            typed.append([of.ask(one, with_typos(one.text)) for one in chosen])
+            if len(asked) == 1:
+                _time(report, of)
+    _report(report, asked, typed)
+    return report
+
+
+def measure_functions(directory: Path, embedder: Embedder, name: str) -> Report:
+    """Store the functions of transcripts, ask for some by the words of their names, with E7 and without."""
+    functions = read_functions(directory)
+    report = Report("views", {"functions": directory.name, "embedder": name, "stored": len(functions.turns)})
+    with _store(embedder, "code") as store:
+        of = store.asker(functions)
+        asked = [of.ask(one, one.text) for one in functions.questions]
+    report.add("questions", len(asked), "")
+    every, content = np.ones(len(VIEWS)), np.array([view.basis != "time" for view in VIEWS], float)
+    code = np.array([view.embedder == 7 for view in VIEWS])
+    for label, weights in (
+        ("E7", code.astype(float)),
+        ("E12", np.eye(len(VIEWS))[11]),
+        ("mean", every),
+        ("mean_without_E7", every * ~code),
+        ("content", content),
+        ("content_without_E7", content * ~code),
+    ):
+        report.add(f"{label}_r10", _recall(asked, weights), "%")
+    report.add("bm25_r10", _keywords(asked), "%", bare=True)
+    report.add("gain_by_E7", _recall(asked, every) - _recall(asked, every * ~code), "points", E7_GAIN)
+    return report
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A store in a scratch directory, where all is written as memories of one modality."""
+
+    cursor: duckdb.DuckDBPyConnection
+    engine: IndexSet
+    writer: TurnWriter
+    embedder: Embedder
+
+    def asker(self, conversation: Conversation) -> _Asker:
+        """Write all turns; what then asks about them."""
+        for turn in conversation.turns:
+            self.writer.write(conversation.name, turn)
+        self.engine.maintain()
+        return _Asker(self.cursor, self.engine, self.embedder, conversation)
+
+
+@contextmanager
+def _store(embedder: Embedder, modality: str) -> Iterator[_Store]:
     with scratch_directory() as directory:
         database = Database(directory)
         try:
             migrate(database.cursor(), SystemClock().now())
-            engine = IndexSet(directory / "indexes", database.cursor, info)
+            engine = IndexSet(directory / "indexes", database.cursor, embedder.info)
             engine.open({})
-            store = TurnWriter(Writer(database), engine, embedder, (TOOLSET, "text"))
-            for conversation in read_set(dataset):
-                for turn in conversation.turns:
-                    store.write(conversation.name, turn)
-                engine.maintain()
-                of = _Asker(database.cursor(), engine, embedder, conversation)
-                chosen = [one for one in conversation.questions if one.turns][:questions]
-                asked.append([of.ask(one, one.text) for one in chosen])
-                typed.append([of.ask(one, with_typos(one.text)) for one in chosen])
-                if len(asked) == 1:
-                    _time(report, of)
+            writer = TurnWriter(Writer(database), engine, embedder, (TOOLSET, modality))
+            yield _Store(database.cursor(), engine, writer, embedder)
             engine.close(save=False)
         finally:
             database.close()
-    _report(report, asked, typed)
-    return report
 
 
 class _Asker:
@@ -221,7 +241,7 @@ def _time(report: Report, of: _Asker) -> None:
     for label, words in (("24_words", 24), ("256_pieces", 220)):
         durations = []
         for number in range(ROUNDS):
-            text = " ".join([str(number), *(WORDS * 12)[: words - 1]])
+            text = " ".join([str(number), *(WORDS.split() * 12)[: words - 1]])
             started = time.perf_counter()
             of.query(text)
             durations.append((time.perf_counter() - started) * 1000)
@@ -230,6 +250,7 @@ def _time(report: Report, of: _Asker) -> None:
     goal = centre(of.memories[:CENTRE])
     ids = (of.ids * CANDIDATES)[:CANDIDATES]
     parts: Mapping[str, Callable[[], object]] = {
+        "read_400_first": lambda: replace(of.reader, cache=FingerprintCache()).stored(ids),
         "read_400": lambda: of.reader.stored(ids),
         "align_400": lambda: alignments(query, memories),
         "align_400_with_centre": lambda: alignments(goal, memories),

@@ -218,15 +218,25 @@ def recall(
     help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
 )
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many of a conversation.")
-def views(as_json: bool, embedder: str, dataset: str, questions: int | None) -> None:
+@click.option(
+    "--functions",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Instead of a data set the functions in a folder of transcripts, asked for by the words of their names.",
+)
+def views(as_json: bool, embedder: str, dataset: str, questions: int | None, functions: Path | None) -> None:
     """Measure how well each of the thirteen views ranks, alone and together, and what the views cost.
 
     \b
     Example: thalweg bench views --dataset locomo10.json
+    Example: thalweg bench views --functions transcripts
     """
     from thalweg.bench.recall import load_for_recall
-    from thalweg.bench.views import measure_views
+    from thalweg.bench.views import measure_functions, measure_views
 
+    if functions is not None:
+        _show(lambda: measure_functions(functions, load_for_recall(embedder), embedder), as_json)
+        return
     _show(lambda: measure_views(dataset, load_for_recall(embedder), embedder, questions), as_json)
 
 
@@ -289,6 +299,23 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
     from thalweg.bench.recall import load_for_recall
 
     _show(lambda: measure_inject(directory, load_for_recall(embedder), embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset")
+def pulse(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether the pulse of Context Graph tells that the matter changes, from one conversation to another.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench pulse locomo10.json
+    """
+    from thalweg.bench.pulse import measure_pulse
+
+    _show(lambda: measure_pulse(dataset, embedder), as_json)
 
 
 @bench.command()

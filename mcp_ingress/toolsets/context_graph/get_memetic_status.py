@@ -10,8 +10,9 @@ import duckdb
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.embedders import available_count
 from mcp_ingress.toolsets.context_graph.layers import NAMES, STATUSES, probe
-from mcp_ingress.toolsets.context_graph.learned import ADVISORY, Learned, read_learned
+from mcp_ingress.toolsets.context_graph.learning_state import ADVISORY, LearningState, read_learning_state
 from mcp_ingress.toolsets.context_graph.pulse import PULSE, beat
 from processors.context_graph.rules.johari import ACTIONS, QUADRANTS, quadrant
 from processors.memory.vector_facts import VECTOR_STAGE
@@ -35,29 +36,30 @@ async def get_memetic_status(call: Call, arguments: dict[str, Any]) -> dict[str,
     is_fresh = await call.fresh(VECTOR_STAGE)
     embedder = call.services.embedder
     space = None if embedder is None else embedder.info.space
-    counts, layers, learned = await asyncio.gather(
-        call.read(lambda cursor: _counts(cursor, call.namespace, space)), probe(call), read_learned(call)
+    counts, layers, state = await asyncio.gather(
+        call.read(lambda cursor: _counts(cursor, call.namespace, space)), probe(call), read_learning_state(call)
     )
     return {
         "success": True,
-        "phase": learned.means.phase.name,
+        "phase": state.means.phase.name,
+        "embedderCount": available_count(call.services),
         **counts,
-        "utl": _utl(learned),
+        "utl": _utl(state),
         "layers": {name: layer.status for name, layer in layers.items()},
-        "advisory": learned.advisory,
-        PULSE.field: beat(learned.means),
+        "advisory": state.advisory,
+        PULSE.field: beat(state.means),
         **({} if is_fresh else {"stale": True}),
     }
 
 
-def _utl(learned: Learned) -> dict[str, Any]:
-    means = learned.means
+def _utl(state: LearningState) -> dict[str, Any]:
+    means = state.means
     return {
         "entropy": means.entropy,
         "coherence": means.coherence,
         "learningScore": means.learning_score,
         "johariQuadrant": means.quadrant,
-        "consolidationPhase": learned.consolidation_phase,
+        "consolidationPhase": state.consolidation_phase,
         "suggestedAction": ACTIONS[means.quadrant],
     }
 
@@ -96,6 +98,7 @@ TOOL = Tool(
             "phase": {"type": "string", "enum": ["Infancy", "Growth", "Maturity"]},
             "fingerprintCount": _COUNT,
             "nodeCount": _COUNT,
+            "embedderCount": {**_COUNT, "description": "Views that this node can give, of 13"},
             "utl": {
                 "type": "object",
                 "properties": {

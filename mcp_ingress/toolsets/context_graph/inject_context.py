@@ -9,6 +9,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.embedders import available_count
 from mcp_ingress.toolsets.context_graph.memory_arguments import CONTENT, IMPORTANCE_SCHEMA, MODALITY, memory_request
 from mcp_ingress.toolsets.context_graph.pulse import read_means
 from processors.context_graph.read.novelty import Novelty, NoveltyMeter
@@ -54,6 +55,7 @@ async def inject_context(call: Call, arguments: dict[str, Any]) -> dict[str, Any
         "deduplicated": None if result is None else result["deduplicated"],
         "utl": _utl(learning, found.novelty if learning == found.learning else None),
         "utl_of": "content" if len(text) <= FIRST_WINDOW else "first_window",
+        "embedderCount": available_count(call.services),
         "embeddingLatencyMs": found.encoded_ms,
         "johari": {} if learning is None else {"E1": quadrant(learning.entropy, learning.coherence)},
         "shouldStore": None if learning is None else learning.learning_score > STORE_ABOVE,
@@ -136,6 +138,7 @@ TOOL = Tool(
                 },
             },
             "utl_of": {"type": "string", "enum": ["content", "first_window"]},
+            "embedderCount": {"type": "integer", "description": "Views that this node can give, of 13"},
             "embeddingLatencyMs": {"type": ["number", "null"]},
             "johari": {"type": "object", "description": "View -> Open, Hidden, Blind or Unknown"},
             "shouldStore": {"type": ["boolean", "null"], "description": "Advice: learningScore above 0.3"},

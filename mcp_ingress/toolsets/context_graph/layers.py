@@ -17,7 +17,7 @@ LAG_S = 10.0
 """A store that is further behind the log than this is degraded."""
 LOG_TIMEOUT_S = 1.0
 NAMES = ("perception", "memory", "reasoning", "meta", "action")
-_REASONING = "SELECT (SELECT count(*) FROM context_recalls WHERE false)"
+_REASONING = "SELECT memory_id, alignments FROM context_recalls LIMIT 1"
 
 
 class Layer(NamedTuple):

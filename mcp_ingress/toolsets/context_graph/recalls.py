@@ -7,12 +7,19 @@ from typing import Any
 
 from mcp_ingress.call import Call
 from processors.context_graph.rules.memories import query_vector_id
-from streams.event_types.context_graph import MAX_RECALLED
+from streams.event_types.context_graph import MAX_RECALLED, VIEWS
 
 
 def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Leave the ids of an answer's rows, best first, in the background. Nothing where nothing was found."""
-    results = [{"memory_id": row["fingerprintId"], "similarity": row["similarity"]} for row in rows]
+    """Leave ids and `views` of an answer's rows, best first, in the background. Nothing where nothing was found."""
+    results = [
+        {
+            "memory_id": row["fingerprintId"],
+            "similarity": row["similarity"],
+            "alignments": [row["views"].get(f"E{number}") for number in range(1, VIEWS + 1)],
+        }
+        for row in rows[:MAX_RECALLED]
+    ]
     leave_results(call, tool, query_vector_id(call.namespace, query), results)
 
 

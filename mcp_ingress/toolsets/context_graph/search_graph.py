@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -15,8 +16,11 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.views.alignment import alignments
+from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -27,8 +31,11 @@ from storage.search.search import search
 from storage.statements import marks
 from streams.clock import format_time
 from streams.event_types.context_graph import MODALITIES
+from streams.ids import document_label
 
 MAX_QUERY = 10_000
+DIGITS = 3
+"""Of an alignment in an answer."""
 Row = dict[str, Any]
 
 
@@ -44,7 +51,12 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     ) -> tuple[SearchResult, list[Row]]:
         found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
         memories = _read_memories(cursor, call.namespace, found.hits)
-        return found, [_shown(hit, nearness[hit.label], memories[hit.label]) for hit in found.hits]
+        reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+        views = _views(reader, query, found.hits, nearness, call)
+        return found, [
+            _shown(hit, nearness[hit.label], memories, call.namespace) | {"views": view}
+            for hit, view in zip(found.hits, views, strict=True)
+        ]
 
     found, rows = await call.search(query, chosen, arguments["topK"], near)
     leave_recall(call, "search_graph", query, rows)
@@ -69,37 +81,71 @@ def _near_enough(
     return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
 
 
-def _read_memories(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: list[SearchHit]
-) -> dict[int, tuple[Any, ...]]:
-    """label -> content, importance, tags, rationale."""
+def _views(
+    reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
+) -> list[dict[str, float]]:
+    """Of each hit how near it is to the query in each view, E1 to E13; without those that say nothing of the two.
+
+    The query's neighbours are the nearest of the hits: another look at all vectors would take as long as the search.
+    """
     if not hits:
+        return []
+    encoded = EncodedQuery(query.vector, query.tokens, query.space)
+    cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
+    near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
+    asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
+    stored = reader.stored([hit.record_id for hit in hits])
+    rows = iter(alignments(asked, [one for one in stored if one is not None]).tolist())
+    return [{} if one is None else _said(next(rows)) for one in stored]
+
+
+def _said(aligned: Sequence[float]) -> dict[str, float]:
+    return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
+
+
+class _MemoryRow(NamedTuple):
+    """What a row shows of a memory beside the hit; `times`: how often its content was stored."""
+
+    content: str
+    importance: float
+    tags: list[str]
+    rationale: str | None
+    times: int
+
+
+def _read_memories(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]
+) -> dict[int, _MemoryRow]:
+    """By label the memories that were found, and those that state the same."""
+    also = (document_label(namespace, identity) for hit in hits for _, identity in hit.also)
+    labels = [*(hit.label for hit in hits), *also]
+    if not labels:
         return {}
-    labels = [hit.label for hit in hits]
     rows = cursor.execute(
-        "SELECT label, content, importance, tags, rationale FROM context_memories "
+        f"SELECT label, {', '.join(_MemoryRow._fields)} FROM context_memories "
         f"WHERE label IN ({marks(labels)}) AND namespace = ?",
         [*labels, namespace],
     ).fetchall()
-    return {label: tuple(row) for label, *row in rows}
+    return {label: _MemoryRow(*row) for label, *row in rows}
 
 
-def _shown(hit: SearchHit, near: Nearness, memory: tuple[Any, ...]) -> Row:
-    content, importance, tags, rationale = memory
-    is_part = hit.passage is not None and hit.text.startswith(content)
+def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, _MemoryRow], namespace: str) -> Row:
+    memory = memories[hit.label]
+    same = [memory, *(memories[document_label(namespace, identity)] for _, identity in hit.also)]
+    is_part = hit.passage is not None and hit.text.startswith(memory.content)
     return {
         "fingerprintId": hit.record_id,
-        "content": content,
+        "content": memory.content,
         "similarity": near.similarity,
         "cosine": near.cosine,
         "score": round(hit.score, 6),
         "modality": hit.kind,
-        "importance": importance,
-        "tags": tags,
+        "importance": memory.importance,
+        "tags": memory.tags,
         "createdAt": format_time(hit.created_at.replace(tzinfo=UTC)),
-        **({} if rationale is None else {"rationale": rationale}),
+        **({} if memory.rationale is None else {"rationale": memory.rationale}),
         **({"passage": {"start": hit.passage.start, "end": hit.passage.end}} if hit.passage and is_part else {}),
-        **repeated(hit.also, hit.times),
+        **repeated(hit.also, hit.times + sum(each.times - 1 for each in same)),
         **changed(hit.earlier, hit.disputed_by),
     }
 
@@ -148,13 +194,18 @@ TOOL = Tool(
                         "tags": {"type": "array", "items": _TEXT},
                         "createdAt": _TEXT,
                         "rationale": _TEXT,
+                        "views": {
+                            "type": "object",
+                            "description": "Nearness to the query in each view that says something, E1 to E13",
+                            "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1},
+                        },
                         **REPEATED,
                         **CHANGED,
                     },
                     "required": ["fingerprintId", "content", "similarity", "score", "modality", "importance", "tags"],
                 },
             },
-            "count": {"type": "integer", "minimum": 0},
+            "count": {"type": "integer", "minimum": 0, "description": "Of what was found, shown or not"},
             **GAP_FIELDS,
         }
     ),

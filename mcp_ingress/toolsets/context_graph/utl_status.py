@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.context_graph.learned import ADVISORY, read_learned
+from mcp_ingress.toolsets.context_graph.learning_state import ADVISORY, read_learning_state
 from mcp_ingress.toolsets.context_graph.pulse import PULSE, beat
 from processors.context_graph.rules.johari import QUADRANTS
 from processors.context_graph.rules.learning import AWAKE, intensity
@@ -17,8 +17,8 @@ from processors.context_graph.rules.lifecycle import Phase
 async def utl_status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The means that the pulse tells, the phase of life, and its weights and thresholds."""
     is_fresh = await call.fresh()
-    learned = await read_learned(call)
-    means = learned.means
+    state = await read_learning_state(call)
+    means = state.means
     return {
         "success": True,
         "interaction_count": means.interactions,
@@ -26,11 +26,11 @@ async def utl_status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "coherence": means.coherence,
         "learning_score": means.learning_score,
         "johari_quadrant": means.quadrant,
-        "consolidation_phase": learned.consolidation_phase,
+        "consolidation_phase": state.consolidation_phase,
         "phase_angle": AWAKE,
         **_rules(means.phase),
         "intensity": intensity(means.learning_score),
-        "advisory": learned.advisory,
+        "advisory": state.advisory,
         PULSE.field: beat(means),
         **({} if is_fresh else {"stale": True}),
     }

@@ -32,7 +32,7 @@ from processors.context_graph.rules.views.times import Moment
 from processors.embedding.model import TokenEmbedder
 from storage.search.records.filter import Filter
 from storage.search.vectors.token_vectors import quantise, unit, unpack_body
-from storage.search.words.analyzer import document_terms
+from storage.search.words.analyzer import query_terms
 from storage.statements import execute
 from streams.ids import document_label
 
@@ -52,7 +52,7 @@ NEIGHBOURS = 5
 CACHED_MEMORIES = 4096
 """About 20 MB."""
 MOST_TERMS = 256
-"""The rarity of this many of a query's terms is looked up; the others count 1."""
+"""This many of a query's terms count at most in E13."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _MemoryText:
     """What of a stored memory never changes under one model, but for its vectors."""
 
     moment: Moment
@@ -83,11 +83,11 @@ class FingerprintCache:
     """What follows from the texts of the memories that were asked for last. Any number of threads."""
 
     def __init__(self, size: int = CACHED_MEMORIES) -> None:
-        self._memories: OrderedDict[tuple[str, int], _Memory] = OrderedDict()
+        self._memories: OrderedDict[tuple[str, int], _MemoryText] = OrderedDict()
         self._size = size
         self._lock = threading.Lock()
 
-    def known(self, space: str, labels: Sequence[int]) -> dict[int, _Memory]:
+    def known(self, space: str, labels: Sequence[int]) -> dict[int, _MemoryText]:
         """Those of these labels that are here, as the model of a space has them."""
         with self._lock:
             found = {label: self._memories[space, label] for label in labels if (space, label) in self._memories}
@@ -95,7 +95,7 @@ class FingerprintCache:
                 self._memories.move_to_end((space, label))
         return found
 
-    def keep(self, space: str, memories: dict[int, _Memory]) -> None:
+    def keep(self, space: str, memories: dict[int, _MemoryText]) -> None:
         """Remember these; those unused for longest go."""
         with self._lock:
             for label, one in memories.items():
@@ -129,8 +129,8 @@ class FingerprintReader:
         memories = self.cache.known(space, labels)
         if missing := [label for label in labels if label not in memories]:
             read = self._read(missing, tokens)
-            whole = live is None or not live.has_tokens
-            self.cache.keep(space, {label: one for label, one in read.items() if whole or one.pools is not None})
+            has_tokens = isinstance(self.embedder, TokenEmbedder)  # then one without waits for its vectors
+            self.cache.keep(space, {label: one for label, one in read.items() if one.pools or not has_tokens})
             memories |= read
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
         return [
@@ -141,17 +141,25 @@ class FingerprintReader:
         ]
 
     def _fingerprint(
-        self, memory_id: str, memory: _Memory, vector: np.ndarray | None, tokens: _Tokens | None
+        self, memory_id: str, memory: _MemoryText, vector: np.ndarray | None, tokens: _Tokens | None
     ) -> Fingerprint:
         made = None if tokens is None else TokenFeatures(tokens.ids, tokens.codes, memory.pools)
         return fingerprint(memory.features, memory.moment, vector=vector, tokens=made, memory_id=memory_id)
 
     def of_text(
-        self, text: str, encoded: EncodedQuery, at: datetime, *, modality: str = "text", session_id: str | None = None
+        self,
+        text: str,
+        encoded: EncodedQuery,
+        at: datetime,
+        *,
+        modality: str = "text",
+        session_id: str | None = None,
+        near: Sequence[int] | None = None,
     ) -> Fingerprint:
         """The fingerprint of a new text as a query: with its neighbours and the rarity of its words.
 
         `encoded`: what the door made of the text. It stands at the end of the log, and of its session.
+        `near`: labels of the nearest memories, best first, where a search has found them.
         """
         features = text_features(text, modality)
         live = self.indexes.spaces.live
@@ -165,7 +173,9 @@ class FingerprintReader:
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
         moment = self._moment_after_all(at.timestamp(), session_id)
         made = fingerprint(features, moment, vector=encoded.vector if is_live else None, tokens=tokens)
-        return self.as_query(made, text)
+        if near is None:
+            return self.as_query(made, text)
+        return replace(made, neighbours=self._mean(np.array(near[:NEIGHBOURS], np.int64)), rarity=self._rarity(text))
 
     def as_query(self, one: Fingerprint, text: str | None = None) -> Fingerprint:
         """A fingerprint with its nearest memories, and how rare its words are among all.
@@ -173,9 +183,9 @@ class FingerprintReader:
         `text`: its text; of a stored memory it is read.
         """
         read = text if text is not None else self._text(one.memory_id)
-        return replace(one, neighbours=self._neighbours(one), rarity=self._rarity(read))
+        return replace(one, neighbours=self._neighbours(one), rarity=self._rarity(one, read))
 
-    def _read(self, labels: Sequence[int], tokens: Mapping[int, _Tokens]) -> dict[int, _Memory]:
+    def _read(self, labels: Sequence[int], tokens: Mapping[int, _Tokens]) -> dict[int, _MemoryText]:
         rows = execute(
             self.cursor,
             f'SELECT label, kind, left(text, {MAX_CHARS}), epoch(created_at), session_id, "offset" FROM documents '
@@ -187,7 +197,7 @@ class FingerprintReader:
         for label, kind, text, at, session_id, position in rows:
             features = text_features(text, kind)
             pools = self._pools(text, features.spans, tokens[label]) if label in tokens else None
-            found[label] = _Memory(Moment(at, session_id, places.get(label), position), features, pools)
+            found[label] = _MemoryText(Moment(at, session_id, places.get(label), position), features, pools)
         return found
 
     def _places(self, sessions: set[str]) -> dict[int, int]:
@@ -252,18 +262,25 @@ class FingerprintReader:
         own = None if one.memory_id is None else document_label(self.namespace, one.memory_id)
         near = live.nearest(one.vector, NEIGHBOURS + 1, allowed).matches
         others = allowed.of(np.array([label for label, _ in near if label != own], np.int64))[:NEIGHBOURS]
-        vectors = live.vectors(others)
+        return self._mean(others)
+
+    def _mean(self, labels: np.ndarray) -> np.ndarray | None:
+        """The unit mean of the vectors of these memories; None where they have none."""
+        live = self.indexes.spaces.live
+        vectors = {} if live is None else live.vectors(labels)
         if not vectors:
             return None
-        mean: np.ndarray = unit(np.mean([vectors[label] for label in others.tolist() if label in vectors], axis=0))
+        mean: np.ndarray = unit(np.mean([vectors[label] for label in labels.tolist() if label in vectors], axis=0))
         return mean
 
-    def _rarity(self, text: str | None) -> Rarity:
+    def _rarity(self, one: Fingerprint, text: str | None) -> Rarity:
         live = self.indexes.spaces.live
-        pieces = live.tokens.rarity(slice(None)).astype(np.float32) if live is not None and live.has_tokens else None
+        pieces = None
+        if live is not None and one.tokens is not None:
+            pieces = live.tokens.rarity(slice(None)).astype(np.float32)
         if text is None:
             return replace(EVEN, pieces=pieces)
-        terms = list(dict.fromkeys(document_terms(text[:MAX_CHARS])))[:MOST_TERMS]
+        terms = query_terms(text[:MAX_CHARS])[:MOST_TERMS]
         rarities, mean = self.indexes.words.rarities(terms, self.namespace)
         return Rarity(pieces, {term_number(term): each for term, each in rarities.items()}, mean)
 

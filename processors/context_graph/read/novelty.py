@@ -19,8 +19,8 @@ from processors.context_graph.rules.novelty import (
     measure,
     surprise,
 )
+from storage.context_graph.recent_memories import RecentMemories
 from storage.search.vectors.space import Space
-from storage.statements import execute
 
 if TYPE_CHECKING:
     import duckdb
@@ -49,6 +49,7 @@ class NoveltyMeter:
     """
 
     def __init__(self) -> None:
+        self._recent = RecentMemories(REFERENCE + WINDOW)
         self._raw: dict[tuple[str, int], Raw | None] = {}
         """By space and label; None of a memory with too few before it."""
         self._lock = threading.Lock()
@@ -57,7 +58,7 @@ class NoveltyMeter:
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, space: Space, name: str, vector: np.ndarray
     ) -> Novelty:
         """Compare a (dim,) unit vector with the last memories that have one; `name` is that of the space."""
-        labels = _last_labels(cursor, namespace, REFERENCE + WINDOW)
+        labels = self._recent.view(cursor, namespace)
         known, history = self._references(space, name, labels, len(vector))
         raw = measure(vector, history)
         return Novelty(
@@ -86,10 +87,3 @@ class NoveltyMeter:
                 self._raw = dict(list(self._raw.items())[-REFERENCE:])
             known = [raw for label in last if (raw := self._raw.get((name, label))) is not None]
         return known, rows[-WINDOW:]
-
-
-def _last_labels(cursor: duckdb.DuckDBPyConnection, namespace: str, count: int) -> np.ndarray:
-    """(n,) labels of the memories that were stored last, oldest first."""
-    query = 'SELECT label FROM context_memories WHERE namespace = ? ORDER BY "offset" DESC, idx DESC LIMIT ?'
-    found = execute(cursor, query, [namespace, count]).fetchall()
-    return np.array([label for (label,) in reversed(found)], np.int64)

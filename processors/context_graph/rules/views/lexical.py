@@ -31,13 +31,19 @@ class Terms:
 class Rarity:
     """How rare words are among all memories; without it each counts alike.
 
-    `pieces`: (65,536,) float32 by word piece, or (BUCKETS,) by stem. `terms`: of the query's stems, by number;
-    `mean_length`: of a memory, in stems; 0 where it is not known.
+    `pieces`: (65,536,) float32 by word piece. `terms`: of the query's stems that count, by number. `mean_length`: of a
+    memory, in stems; 0 where it is not known.
     """
 
     pieces: np.ndarray | None = None
     terms: Mapping[int, float] = field(default_factory=dict)
     mean_length: float = 0.0
+
+    def of_terms(self, numbers: np.ndarray) -> np.ndarray:
+        """(k,) the rarity of stems; 0 of those that the query does not count, such as stop words."""
+        if not self.terms:
+            return np.ones(len(numbers))
+        return np.array([self.terms.get(number, 0.0) for number in numbers.tolist()], np.float64)
 
 
 EVEN = Rarity()
@@ -78,8 +84,8 @@ def piece_alignments(query: Sparse, rows: Sequence[Sparse], rarity: Rarity = EVE
     """E6: cosines of log(1 + count) · rarity, in [0, 1]; NaN where a side has no pieces."""
     numbers, weights, owners = joined(rows)
     rare = rarity.pieces
-    asked = query.weights if rare is None else query.weights * rare[query.numbers % len(rare)]
-    stored = weights if rare is None else weights * rare[numbers % len(rare)]
+    asked = query.weights if rare is None else query.weights * rare[query.numbers]
+    stored = weights if rare is None else weights * rare[numbers]
     products = _looked_up(query.numbers, asked, numbers) * stored
     lengths = np.sqrt(sums(stored * stored, owners, len(rows))) * float(np.linalg.norm(asked))
     return _shares(sums(products, owners, len(rows)), lengths)
@@ -88,7 +94,7 @@ def piece_alignments(query: Sparse, rows: Sequence[Sparse], rarity: Rarity = EVE
 def keyword_alignments(query: Terms, rows: Sequence[Terms], rarity: Rarity = EVEN) -> np.ndarray:
     """E13: BM25 as a share of the query's own text's, at most 1; NaN where a side has no words."""
     numbers, counts, owners = joined([row.counts for row in rows])
-    rare = np.array([rarity.terms.get(number, 1.0) for number in query.counts.numbers.tolist()])
+    rare = rarity.of_terms(query.counts.numbers)
     lengths = np.array([row.length for row in rows], np.float64)
     mean = rarity.mean_length or float(query.length) or 1.0
     weight = _saturated(counts, lengths[owners], mean)

@@ -10,7 +10,7 @@ import numpy as np
 from processors.context_graph.rules.views.sparse import feature_number
 from streams.event_types.context_graph import MODALITIES
 
-TEXT_SHARE = 0.8
+TEXT_SHARE = 0.9
 """Of the squared length; the rest is what the memory is."""
 FEATURES = 96
 _SIZES, _EXTENSIONS = 16, FEATURES - len(MODALITIES) - 16
@@ -22,19 +22,20 @@ _CUES = {
     "code": re.compile(r"\b(?:code|functions?|class|method|snippet|script|source)\b|=>|\(\)|[{};]\s*$", re.I | re.M),
     "structured": re.compile(r"\b(?:json|csv|yaml|table|columns?|schema)\b|^\s*[{\[]\s*\"", re.I),
 }
-_CUE_WEIGHT = 0.5
+_PLAIN = "text"
+"""A text that names an image is about one: that says more of it than that it is a text."""
+_WEAK = 0.5
 
 
 def kind_features(text: str, modality: str) -> np.ndarray:
     """(96,) float32 of length 1: modality, kinds that the text names, file endings, and size."""
     row = np.zeros(FEATURES, np.float32)
-    row[MODALITIES.index(modality) if modality in MODALITIES else 0] = 1
-    for name, cue in _CUES.items():
-        if cue.search(text):
-            place = MODALITIES.index(name)
-            row[place] = max(row[place], _CUE_WEIGHT)
+    named = [name for name, cue in _CUES.items() if cue.search(text)]
+    for name in named:
+        row[MODALITIES.index(name)] = 1 if modality == _PLAIN else _WEAK
+    row[MODALITIES.index(modality) if modality in MODALITIES else 0] = _WEAK if named and modality == _PLAIN else 1
     for ending in set(_EXTENSION.findall(text)):
-        row[len(MODALITIES) + feature_number(ending.casefold(), _EXTENSIONS)] = _CUE_WEIGHT
+        row[len(MODALITIES) + feature_number(ending.casefold(), _EXTENSIONS)] = _WEAK
     size = min(math.log2(len(text) + 1) / 20, 1.0) * (_SIZES - 1)
     low = int(size)
     start = FEATURES - _SIZES

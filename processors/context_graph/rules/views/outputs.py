@@ -1,4 +1,4 @@
-"""What each view makes of one text: thirteen vectors, each in its own space, and all in one common space."""
+"""What each view makes of a text: thirteen vectors, each in its own space and in a common one."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def _pair(pools: Pools | None, first: int, second: int) -> Sparse | None:
 
 def _rare(pieces: Sparse, rarity: Rarity) -> Sparse | None:
     rare = rarity.pieces
-    weights = pieces.weights if rare is None else pieces.weights * rare[pieces.numbers % len(rare)]
+    weights = pieces.weights if rare is None else pieces.weights * rare[pieces.numbers]
     return _unit(Sparse(pieces.numbers, weights))
 
 
 def _keywords(terms: Terms, rarity: Rarity) -> Sparse | None:
     numbers = terms.counts.numbers % BUCKETS
-    rare = np.array([rarity.terms.get(number, 1.0) for number in terms.counts.numbers.tolist()])
+    rare = rarity.of_terms(terms.counts.numbers)
     distinct = np.unique(numbers)
     weights = sums(np.log1p(terms.counts.weights) * rare, np.searchsorted(distinct, numbers), len(distinct))
     return _unit(Sparse(distinct, weights.astype(np.float32)))

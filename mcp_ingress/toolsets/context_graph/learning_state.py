@@ -26,7 +26,7 @@ ADVISORY: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearningState:
     """What a namespace has learned, as of now."""
 
     means: Means
@@ -34,12 +34,12 @@ class Learned:
     advisory: dict[str, Any] | None
 
 
-async def read_learned(call: Call) -> Learned:
+async def read_learning_state(call: Call) -> LearningState:
     """The means, and what follows from them and from the last memories."""
     now = call.clock.now().replace(tzinfo=None)
     last, active = await call.read(lambda cursor: _last_memory(cursor, call.namespace, now))
     means = await read_means(call.services, call.namespace)
-    return Learned(means, consolidation_phase(active), None if last is None else _advisory(means, last, now))
+    return LearningState(means, consolidation_phase(active), None if last is None else _advisory(means, last, now))
 
 
 def _last_memory(cursor: duckdb.DuckDBPyConnection, namespace: str, now: datetime) -> tuple[str | None, int]:

@@ -1,0 +1,22 @@
+"""The thirteen views as this node's model gives them."""
+
+from __future__ import annotations
+
+from mcp_ingress.services import Services
+from processors.context_graph.rules.views.catalogue import View, views_with
+from processors.embedding.model import TokenEmbedder
+
+
+def node_views(services: Services) -> tuple[View, ...]:
+    """E1 to E13; those that need a model are unavailable on a node without one."""
+    embedder = services.embedder
+    if embedder is None:
+        return views_with(None, None, trained=False, dimension=0, has_tokens=False)
+    info = embedder.info
+    has_tokens = isinstance(embedder, TokenEmbedder)
+    return views_with(info.model_id, info.provider, trained=info.trained, dimension=info.dim, has_tokens=has_tokens)
+
+
+def available_count(services: Services) -> int:
+    """How many of the views this node can give."""
+    return sum(view.available for view in node_views(services))

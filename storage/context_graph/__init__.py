@@ -1,0 +1,1 @@
+"""What the store keeps of Context Graph's memories beside its tables."""
