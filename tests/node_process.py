@@ -174,14 +174,17 @@ class Client:
                 return message
 
     def call(self, tool: str, arguments: dict[str, Any], request_id: str | None = None, **meta: Any) -> dict[str, Any]:
-        """The tool's structured answer."""
+        """The tool's structured answer; of a tool whose errors are JSON-RPC errors what such an error says."""
         if request_id is not None:
             meta["thalweg/request_id"] = request_id
         answer = self.request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
         if answer.get("error", {}).get("code") == CONNECTION_CLOSED:
             raise ConnectionError("the node stops")
         if "error" in answer:
-            raise AssertionError(answer["error"])
+            said = answer["error"].get("data") or {}
+            if "error_code" not in said:
+                raise AssertionError(answer["error"])
+            return {**said, "message": answer["error"]["message"]}
         return answer["result"]["structuredContent"]
 
     def insist(self, tool: str, arguments: dict[str, Any], request_id: str, *, spooled: bool = False) -> dict[str, Any]:

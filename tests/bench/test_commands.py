@@ -17,6 +17,7 @@ from tests.bench.test_recall import CHAT
 from thalweg.bench.bare_log import memory_record
 from thalweg.bench.examples import EXEMPT_TOOLS, example, write_tool
 from thalweg.bench.memory import Samples
+from thalweg.bench.pulse import SETTLED, noticed_after
 from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
@@ -229,3 +230,26 @@ async def _memories(url: str, publish: int = 0) -> int:
         return sum((await log.end_offsets([MEMORY.name])).values())
     finally:
         await log.stop()
+
+
+@pytest.mark.process
+def test_pulse_tells_how_often_it_is_open_and_when_it_notices_another_matter(tmp_path: Path) -> None:
+    for name, matter in (("sea", "the tide, the harbour and ship"), ("code", "the parser, the lexer and token")):
+        messages = [
+            {"id": f"{name}{number}", "role": "user", "content": f"About {matter} number {number % 17}, then {number}."}
+            for number in range(SETTLED + 30)
+        ]
+        body = {"messages": messages, "questions": []}
+        (tmp_path / f"{name}.json").write_text(json.dumps(body))
+    result = CliRunner().invoke(cli, ["bench", "pulse", str(tmp_path), "--embedder", "hashing", "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)["figures"]
+    for pair in ("0_to_1", "1_to_0"):
+        assert figures[f"{pair}_noticed_after"]["value"] <= 3
+        assert figures[f"{pair}_open"]["value"] + figures[f"{pair}_not_open"]["value"] == 100
+    assert len(figures) == 10
+
+
+def test_a_change_is_noticed_with_the_first_entropy_above_the_cut() -> None:
+    assert noticed_after([{"entropy": value} for value in (0.4, 0.5, 0.51, 0.2)]) == 3
+    assert noticed_after([{"entropy": 0.5}] * 4) == 5

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_ingress.door import Request
+from mcp_ingress.toolsets.context_graph.embedders import available_count
 from processors.context_graph.rules.memories import memory_id_of
 from streams.codec import encode
 from streams.event_types.context_graph import MEMORY_INJECTED, MEMORY_RECALLED, MEMORY_STORED
@@ -38,6 +39,7 @@ def memories(node: EmbeddingNode, *columns: str) -> list[tuple[Any, ...]]:
 async def test_the_printed_requests_are_kept_as_they_were_sent(agent: Agent, node: EmbeddingNode) -> None:
     code, overview = await agent.call("store_memory", **FIBONACCI), await agent.call("store_memory", **OVERVIEW)
     assert code["deduplicated"] is overview["deduplicated"] is False and "utl" not in code
+    assert (code["embedderCount"], code["embeddingLatencyMs"]) == (available_count(node.services), None)
     assert memories(node, "memory_id", "content", "modality", "tags", "importance", "rationale", "times") == [
         (code["fingerprintId"], FIBONACCI["content"], "code", FIBONACCI["tags"], 0.5, None, 1),
         (overview["fingerprintId"], OVERVIEW["content"], "text", [], 0.8, OVERVIEW["rationale"], 1),

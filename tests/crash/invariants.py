@@ -144,6 +144,11 @@ AGGREGATES = {
     "valence_beliefs.corroboration_count": """SELECT b.corroboration_count, count(c.source_id) FROM valence_beliefs b
         LEFT JOIN belief_corroborations c USING (namespace, belief_id)
         GROUP BY b.namespace, b.belief_id, b.corroboration_count""",
+    "context_utl.interactions": """SELECT u.interactions, sum(m.times) FROM context_utl u
+        LEFT JOIN context_memories m USING (namespace) GROUP BY u.namespace, u.interactions""",
+    "context_profile_counts.profiles": """SELECT c.profiles, count(p.profile_id) FROM context_profile_counts c
+        LEFT JOIN context_profiles p ON p.namespace = c.namespace AND NOT p.is_deleted
+        GROUP BY c.namespace, c.profiles""",
 }
 """What a reducer counts beside the rows that it counts."""
 

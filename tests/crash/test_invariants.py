@@ -116,6 +116,11 @@ COUNTED = {
         ("valence_beliefs", {"corroboration_count": 1}),
         ("belief_corroborations", {}),
     ],
+    "context_utl.interactions": [("context_utl", {"interactions": 3}), ("context_memories", {"times": 3})],
+    "context_profile_counts.profiles": [
+        ("context_profile_counts", {"profiles": 1}),
+        ("context_profiles", {"is_deleted": False}),
+    ],
 }
 
 

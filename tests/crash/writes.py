@@ -101,6 +101,15 @@ def correction(known: Known, chance: random.Random) -> dict[str, Any] | None:
     return None if identity is None else {"id": identity, **change}
 
 
+def profile(known: Known, chance: random.Random) -> dict[str, Any]:
+    """A new one now and then; else other weights for one that several may change at once."""
+    identity = known.pick("profile", chance)
+    weights = [chance.randrange(1, 9) for _ in range(13)]
+    if identity is None or chance.random() < 0.1:
+        return {"action": "create", "name": f"load {next(known.number)}", "embedder_weights": weights}
+    return {"action": "update", "profile_id": identity, "embedder_weights": weights}
+
+
 SUPERSEDED = "ALREADY_SUPERSEDED"
 RESOLVED = (SUPERSEDED, "TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
 """The last of these: a node that was started again has not heard of a tension yet that the one before had."""
@@ -204,6 +213,22 @@ WRITES: Mapping[str, Write] = {
         "SELECT tension_id FROM tension_resolutions",
         weight=5,
         refusals=RESOLVED,
+    ),
+    # Context Graph: few sentences, so that the same content comes from several callers at once
+    "store_memory": Write(
+        lambda known, chance: {"content": sentence(chance), "tags": [chance.choice(THINGS)]},
+        "fingerprintId",
+        "SELECT memory_id FROM context_memories",
+        weight=15,
+    ),
+    "inject_context": Write(
+        lambda known, chance: {"content": sentence(chance), "rationale": "load", "importance": chance.random()},
+        "fingerprintId",
+        "SELECT memory_id FROM context_memories",
+        weight=15,
+    ),
+    "manage_teleological_profile": Write(
+        profile, "profile_id", "SELECT profile_id FROM context_profiles", weight=3, learns="profile"
     ),
     # Cognitive Memory
     "store_raw_dialogue": Write(

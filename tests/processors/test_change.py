@@ -15,7 +15,6 @@ from processors.valence.rules.tensions import Claim, judge
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PAIRS = tomllib.loads((FIXTURES / "statements.toml").read_text())
-NOTES = tomllib.loads((FIXTURES / "notes.toml").read_text())
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
@@ -36,15 +35,30 @@ def test_four_of_five_changes_are_recognised_and_of_sixty_harmless_differences_a
     assert right >= 0.8 * changed and wrong <= 1
 
 
-def test_of_notes_from_daily_work_half_of_the_changes_are_recognised_outside_english_few(
+def counted(name: str, capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[int, int]]:
+    """Of each kind of a fixture: how many pairs are taken for changes, and of how many."""
+    some = tomllib.loads((FIXTURES / f"{name}.toml").read_text())
+    taken = {kind: [changes(pair["older"], pair["newer"]) for pair in pairs] for kind, pairs in some.items()}
+    counts = {kind: (sum(found), len(found)) for kind, found in taken.items()}
+    with capsys.disabled():
+        print(f"\n{name}, taken for changes: {counts}")
+    return counts
+
+
+def test_of_notes_from_daily_work_four_of_five_changes_are_recognised_outside_english_few(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    taken = {kind: [changes(pair["older"], pair["newer"]) for pair in pairs] for kind, pairs in NOTES.items()}
-    counts = {kind: (sum(some), len(some)) for kind, some in taken.items()}
-    with capsys.disabled():
-        print(f"\nnotes, taken for changes: {counts}")
+    counts = counted("notes", capsys)
     assert {kind: total for kind, (_, total) in counts.items()} == dict(change=30, harmless=30, german=10, chinese=10)
-    assert counts["change"][0] >= 16 and counts["harmless"][0] <= 2, "docs/search.md has these figures"
+    assert counts["change"][0] >= 25 and counts["harmless"][0] == 0, "docs/search.md has these figures"
+
+
+def test_on_the_set_for_reporting_at_most_one_of_thirty_harmless_differences_is_taken_for_a_change(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts = counted("updates", capsys)
+    assert counts["change"][1] == counts["harmless"][1] == 60
+    assert counts["change"][0] >= 31 and counts["harmless"][0] <= 2, "docs/search.md has these figures"
 
 
 def test_a_change_between_beliefs_is_a_tension() -> None:
@@ -57,6 +71,48 @@ def test_a_change_between_beliefs_is_a_tension() -> None:
         for kind, some in pairs.items()
     }
     assert sum(judged["change"]) >= 0.9 * len(judged["change"]) and sum(judged["harmless"]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The robot is called Gustav and charges in the hall.", "The robot charges in the kitchen now."),
+        ("Node 7 runs Debian 11 and has two disks.", "Node 7 has four disks."),
+        ("Uploads above 20 MB are rejected.", "Uploads are rejected above 50 MB."),
+        ("We cache rendered pages in memcached.", "Rendered pages are cached in Redis, memcached was switched off."),
+        ("Leif maintains the payroll scripts.", "The payroll scripts are maintained by Sunniva."),
+        ("Sven is the contact at the bank.", "Contact at the bank: Mira."),
+        ("Lunch is at 12:00 in the canteen.", "Lunch starts at 12:30 in the canteen."),
+        ("The trial lasts 14 days.", "We extended the trial to 30 days."),
+        ("The kiosk opens at 7.", "From Monday on the kiosk opens at 6:30."),
+        ("Vacation requests go to Helen.", "Send vacation requests to HR, Helen stopped handling them."),
+        ("The user wants answers in French.", "The user wants answers in English from now on."),
+    ],
+)
+def test_a_change_is_found_in_another_order_in_one_of_several_clauses_and_by_who_or_what_has_gone(
+    older: str, newer: str
+) -> None:
+    assert changes(older, newer)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Node 3 is down.", "Node 4 is down."),
+        ("Fixed a crash in the mixer.", "Fixed a crash in the encoder."),
+        ("The report was sent to Otto.", "The report was sent to Mira."),
+        ("Postgres 16 runs in production.", "Postgres 16 runs in staging."),
+        ("User is learning Rust.", "User is learning Spanish."),
+        ("Glad to be part of it.", "Glad to hear it."),
+        ("Let me run the tests of the parser.", "Let me run the linter of the parser now."),
+        ("Jon is working on a book.", "Jon is working on promoting his shop."),
+        ("Rack 2 is full.", "Rack 3 is empty."),
+    ],
+)
+def test_other_names_with_numbers_occasions_places_of_work_and_courtesies_are_no_changes(
+    older: str, newer: str
+) -> None:
+    assert not changes(older, newer)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ COMMANDS = {
     "dlq replay": "dlq_replay",
     "dlq drop": "dlq_drop",
     "mcp": "door",
+    "call": "door",
     "up": "door",
 }
 """Commands that take a namespace, and what they ask."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -28,7 +30,7 @@ _MEASURED = (
     "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories "
     "WHERE namespace = ? AND entropy IS NOT NULL AND coherence IS NOT NULL GROUP BY ALL"
 )
-_SIZE = "SELECT (block_size * total_blocks)::BIGINT FROM pragma_database_size()"
+_FILE = "SELECT path FROM duckdb_databases() WHERE database_name = current_database() AND path IS NOT NULL"
 
 
 async def get_memetic_status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -66,8 +68,7 @@ def _utl(state: LearningState) -> dict[str, Any]:
 
 def _counts(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str | None) -> dict[str, Any]:
     row = execute(cursor, _MEMORIES, [namespace, space]).fetchone()
-    size = execute(cursor, _SIZE, []).fetchone()
-    assert row is not None and size is not None
+    assert row is not None
     quadrants = dict.fromkeys((name.lower() for name in QUADRANTS), 0)
     for is_new, fits, count in execute(cursor, _MEASURED, [namespace]).fetchall():
         quadrants[quadrant(float(is_new), float(fits)).lower()] += count
@@ -77,8 +78,18 @@ def _counts(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str | None
         "nodeCount": memories,
         "quadrantCounts": {**quadrants, "unmeasured": memories - sum(quadrants.values())},
         "storageBackend": "duckdb",
-        "storageSizeBytes": size[0],
+        "storageSizeBytes": _stored_bytes(cursor),
     }
+
+
+def _stored_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
+    """Of the store's file and its write-ahead log, which has all that came since the last checkpoint."""
+    size = 0
+    for (path,) in execute(cursor, _FILE, []).fetchall():
+        for file in (Path(path), Path(f"{path}.wal")):
+            with suppress(FileNotFoundError):  # a checkpoint has emptied the log
+                size += file.stat().st_size
+    return size
 
 
 TOOL = Tool(

@@ -84,9 +84,10 @@ def _near_enough(
 def _views(
     reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
 ) -> list[dict[str, float]]:
-    """Of each hit how near it is to the query in each view, E1 to E13; without those that say nothing of the two.
+    """Of each hit how near it is to the query in each view, E1 to E13.
 
-    The query's neighbours are the nearest of the hits: another look at all vectors would take as long as the search.
+    A view that says nothing of the two is left out. The query's neighbours are the nearest of the hits: another look at
+    all vectors would take as long as the search.
     """
     if not hits:
         return []

@@ -7,6 +7,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.embedders import available_count
 from mcp_ingress.toolsets.context_graph.memory_arguments import (
     CONTENT,
     IMPORTANCE_SCHEMA,
@@ -25,7 +26,12 @@ async def store_memory(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     result, problem = await writes.decision(call, published, event_id=event.id)
     unknown = {"memory_id": memory_id_of(event), "deduplicated": None}
     decided = unknown if result is None else result
-    own = {"fingerprintId": decided["memory_id"], "deduplicated": decided["deduplicated"]}
+    own = {
+        "fingerprintId": decided["memory_id"],
+        "deduplicated": decided["deduplicated"],
+        "embedderCount": available_count(call.services),
+        "embeddingLatencyMs": None,  # the stage embeds it, after the answer
+    }
     return writes.written(published, own, pending=result is None, problem=problem)
 
 
@@ -63,6 +69,8 @@ TOOL = Tool(
                 "type": ["boolean", "null"],
                 "description": "The content was stored before, under this id",
             },
+            "embedderCount": {"type": "integer", "description": "Views that this node can give, of 13"},
+            "embeddingLatencyMs": {"type": "null", "description": "It gets its vectors after the answer"},
         }
     ),
 )

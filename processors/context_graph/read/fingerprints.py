@@ -175,7 +175,9 @@ class FingerprintReader:
         made = fingerprint(features, moment, vector=encoded.vector if is_live else None, tokens=tokens)
         if near is None:
             return self.as_query(made, text)
-        return replace(made, neighbours=self._mean(np.array(near[:NEIGHBOURS], np.int64)), rarity=self._rarity(text))
+        return replace(
+            made, neighbours=self._mean(np.array(near[:NEIGHBOURS], np.int64)), rarity=self._rarity(made, text)
+        )
 
     def as_query(self, one: Fingerprint, text: str | None = None) -> Fingerprint:
         """A fingerprint with its nearest memories, and how rare its words are among all.

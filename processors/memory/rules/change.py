@@ -8,70 +8,44 @@ says. Additions, other aspects, other things, plans, questions and comparisons a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from processors.memory.rules.statement import Statement, is_content, measure, statements_of, stem, word_set
-
-_TURNS = word_set(
-    "switch migrat mov chang upgrad port convert transition renam rewritten rewrit rewrot rais lower increas reduc cut "
-    "set updat downgrad relocat extend shorten transferr postpon delay adjust bump"
+from processors.memory.rules.former import contents, gives_up
+from processors.memory.rules.slots import HEAD, Slot, difference, slots_of
+from processors.memory.rules.statement import Statement, is_content, measure, statements_of, stem
+from processors.memory.rules.vocabulary import (
+    AT,
+    AUXILIARIES,
+    BEING,
+    CUTS,
+    ENDS,
+    GERUND,
+    IS,
+    MODIFIES,
+    OCCASIONS,
+    OF,
+    ON_OFF,
+    OPEN,
+    OPPOSITES,
+    OWNS,
+    PARTICIPLE,
+    PARTICIPLES,
+    PLACES,
+    PROPERTIES,
+    QUALITIES,
+    QUALITY_ENDINGS,
+    RESTRICTS,
+    SCENES,
+    SOLE,
+    STATES,
+    TARGETS,
+    TIMES,
+    TOWARDS,
+    TURNS,
+    UNITS,
+    VAGUE,
 )
-"""Verbs that say by themselves that something is otherwise than before, as stems."""
-_STATES = word_set(
-    "be liv run work use written host stor kept keep go listen call sit hang stand belong stay deploy built buil bas"
-)
-"""Verbs after which a thing can have one value at a time."""
-_AT = word_set("in on at with by as to under over through via into from be call nam prefer liv use")
-"""What stands before a value that excludes others."""
-_PLACES = _AT - word_set("be us use call nam prefer liv")
-_OWNS = word_set("own maintain lead chair manag head")
-"""What one does alone."""
-_OPEN = word_set("has have contain includ need about against like know support find play eat read")
-"""What can be said of several values at once."""
-_OCCASIONS = word_set("found scored took went had made someth anyth")
-"""What is told of an occasion, which the next one does not change, and what names no value."""
-_SOLE = word_set("responsibl charg current")
-"""What of several only one is."""
-_PARTICIPLES = word_set(
-    "sent written built kept made done run set put known seen taken given bought sold brought left found"
-)
-_UNITS = word_set("kb mb gb tb ms s min percent eur usd chf euro dollar franc pound cent km m cm kg g hz mhz ghz")
-_OPPOSITES = (
-    ("open", "clos"),
-    ("public", "privat"),
-    ("on", "off"),
-    ("enabl", "disabl"),
-    ("allow", "forbidden"),
-    ("allow", "prohibit"),
-    ("requir", "optional"),
-    ("mandator", "optional"),
-    ("full", "empt"),
-    ("activ", "inactiv"),
-    ("valid", "invalid"),
-    ("visibl", "hidden"),
-    ("manual", "automatic"),
-    ("synchronous", "asynchronous"),
-    ("start", "stopp"),
-    ("alive", "dead"),
-    ("up", "down"),
-)
-_CUTS = word_set("sinc becaus after due")
-_RESTRICTS = word_set("for on in at if when")
-_QUALITIES = word_set(
-    "good bad great nice fast slow quick hot cold easy hard big small large long short new old cheap simple safe"
-)
-_PARTICIPLE = re.compile(r"\w{3,}ed")
-_PROPERTIES = word_set(
-    "branch colour color nam languag format level mod status stat default favourit favorit them typ unit engin encod "
-    "currenc"
-)
-"""Of what is named so a word without an article is the value, as stems."""
-_QUALITY_ENDINGS = ("ful", "ive", "ous", "able", "ible", "less", "ish", "ic", "ing", "y")
-_AS_GIVEN_UP = (("instead", "of"), ("rather", "than"), ("in", "place", "of"))
-_TAKING = word_set("took inherited")
-_LEAVING = word_set("left quit stopped dropped abandoned removed deleted retired")
 
 
 def changes(older: str, newer: str) -> bool:
@@ -93,9 +67,97 @@ def _pairs(older: str, newer: str) -> Iterator[tuple[Statement, Statement]]:
 
 
 def _revises(older: Statement, newer: Statement) -> bool:
-    if _gives_up(older, newer):
+    if gives_up(older, newer):
         return True
-    return not newer.is_denied and not older.is_denied and (_turns(older, newer) or _has_another_value(older, newer))
+    if newer.is_denied or older.is_denied or _is_told(older) or _is_told(newer):
+        return False
+    return _turns(older, newer) or _has_another_value(older, newer) or _fills_slot(older, newer)
+
+
+def _is_told(statement: Statement) -> bool:
+    """Whether it tells of an occasion (`fixed a bug in …`, `was sent to …`), which another one does not change."""
+    words, stems = statement.plain, statement.words
+    if words and PARTICIPLE.fullmatch(words[0]) and stems[0] not in TURNS and not IS & set(statement.raw):
+        return True
+    passive = zip(statement.raw, statement.raw[1:], strict=False)
+    return any(before in ("was", "were") and _is_done(word) for before, word in passive)
+
+
+def _is_done(word: str) -> bool:
+    """Whether it is the participle of a verb that does not say by itself how something is from then on."""
+    is_participle = word.removeprefix("re") in PARTICIPLES or bool(PARTICIPLE.fullmatch(word))
+    return is_participle and stem(word) not in TURNS | ON_OFF
+
+
+def _fills_slot(older: Statement, newer: Statement) -> bool:
+    """Both say the same, in any order, but for the value of one relation.
+
+    The newer may leave out what else the older says. It may not say more, unless it says that something has changed.
+    """
+    return any(_is_filled(older, newer, one, other) for one in _ends(older.words) for other in _ends(newer.words))
+
+
+def _is_filled(older: Statement, newer: Statement, one: int, other: int) -> bool:
+    found = difference(older.words[:one], newer.words[:other], BEING)
+    heads = [slot for slot in found.newer if slot.relation == HEAD]
+    if heads or not _subject(newer) or not _subject(older) <= found.shared | VAGUE:
+        return _is_other_agent(newer, found.older, found.newer)
+    relations = [slot.relation for slot in found.newer]
+    lacking = [slot for slot in found.newer if slot.relation not in {slot.relation for slot in found.older}]
+    if len(found.newer) - len(lacking) != 1 or len(set(relations)) < len(relations):
+        return False
+    [new] = [slot for slot in found.newer if slot not in lacking]
+    is_modified = new.relation == "be" and all(slot.relation in MODIFIES for slot in lacking)
+    if lacking and not newer.is_marked and not is_modified:
+        return False
+    if new.relation != "be" and any(slot.relation == "be" for slot in found.older):
+        return False
+    olds = [slot for slot in found.older if slot.relation == new.relation]
+    if len(olds) != 1 or _scoped(older, newer, olds[0]):
+        return False
+    if any(sum(measure(word) == "number" for word in slot.words) > 1 for slot in (olds[0], new)):
+        return False
+    before = (*sorted({*found.shared, *(OPEN & set(older.words))}), new.relation)
+    return Values(before, olds[0].words, new.words, _says_how(olds[0], new, older, newer)).excludes(newer.is_marked)
+
+
+def _subject(statement: Statement) -> frozenset[str]:
+    """The words before the first relation of a statement."""
+    slots = slots_of(statement.words)
+    return frozenset(slots[0].words) if slots and slots[0].relation == HEAD else frozenset()
+
+
+def _scoped(older: Statement, newer: Statement, value: Slot) -> bool:
+    """Whether the older is about a case that the newer leaves open: `on Linux`, `for tests`."""
+    named = {slot.relation for slot in slots_of(newer.words)}
+    left_out = [slot for slot in slots_of(older.words) if slot.relation not in named and slot != value]
+    return any(slot.relation in ("for", "if", "when") for slot in left_out)
+
+
+def _says_how(old: Slot, new: Slot, older: Statement, newer: Statement) -> bool:
+    """Whether a value says how something is rather than what it is; one that has a number says what."""
+    if any(map(measure, (*old.words, *new.words))):
+        return False
+    plain = {stem(word): word for statement in (older, newer) for word in statement.plain}
+    names = older.names | newer.names
+    if old.relation == "be":
+        is_doing = any(
+            before in IS and GERUND.fullmatch(word) for before, word in zip(newer.raw, newer.raw[1:], strict=False)
+        )
+        return is_doing or not {plain[old.words[0]], plain[new.words[0]]} <= names
+    words = [plain[word] for word in (*old.words, *new.words)]
+    return any(
+        word not in names
+        and (word in QUALITIES | PARTICIPLES or bool(PARTICIPLE.fullmatch(word) or GERUND.fullmatch(word)))
+        for word in words
+    )
+
+
+def _is_other_agent(newer: Statement, old: Sequence[Slot], new: Sequence[Slot]) -> bool:
+    """`Leif maintains the scripts`, and `the scripts are maintained by Sunniva`."""
+    if len(old) != 1 or len(new) != 1 or old[0].relation != HEAD or new[0].relation != "by":
+        return False
+    return len(old[0].words) == len(new[0].words) == 1 and new[0].words[0] in newer.names and bool(IS & set(newer.raw))
 
 
 def _denies(older: Statement, newer: Statement) -> bool:
@@ -106,6 +168,8 @@ def _denies(older: Statement, newer: Statement) -> bool:
     if older.is_denied == newer.is_denied:
         return False
     denied, said = (older, newer) if older.is_denied else (newer, older)
+    if denied.raw[0] in ("no", "not", "never") and said.raw[0] != denied.raw[1]:
+        return False
     if denied.contents == said.contents:
         return bool(said.contents)
     if len(denied.contents & said.contents) < 2:
@@ -113,84 +177,34 @@ def _denies(older: Statement, newer: Statement) -> bool:
     return denied.contents < said.contents or (denied.has_ended and said.contents < denied.contents)
 
 
-def _gives_up(older: Statement, newer: Statement) -> bool:
-    """The newer names what the older says as what was given up, and speaks of the same thing besides."""
-    if older.is_denied:
-        return False
-    for given_up in _given_up(newer):
-        if given_up and given_up <= older.contents:
-            is_value = given_up == _contents_after_relation(older.words)
-            if (older.contents & newer.contents) - given_up or (is_value and "replaced" in newer.raw):
-                return True
-    return False
-
-
-def _contents_after_relation(words: Sequence[str]) -> frozenset[str]:
-    """What stands at the end, after the last word that gives a thing its value."""
-    last = max((place for place, word in enumerate(words) if word in _AT), default=len(words))
-    return frozenset(word for word in words[last + 1 :] if is_content(word))
-
-
-def _given_up(statement: Statement) -> list[frozenset[str]]:
-    words = statement.raw
-    found: list[frozenset[str]] = []
-    for place, word in enumerate(words):
-        if any(words[place : place + len(phrase)] == phrase for phrase in _AS_GIVEN_UP):
-            found.append(_object(words, place + (3 if word == "in" else 2)))
-        elif word in _LEAVING:
-            found.append(_object(words, place + 1))
-            found.append(_named_before(words, place))
-        elif word == "from" and "to" in words[place:] and any(stem(one) in _TURNS for one in words):
-            found.append(_contents(words[place + 1 : words.index("to", place)]))
-        elif word == "from" and _TAKING & set(words):
-            found.append(_object(words, place + 1))
-        elif word == "replaced":
-            is_passive = place > 0 and stem(words[place - 1]) == "be"
-            found.append(_named_before(words, place) if is_passive else _object(words, place + 1))
-    return found
-
-
-def _object(words: Sequence[str], start: int) -> frozenset[str]:
-    """The contents of the phrase that begins there, to the next preposition, `and` or end."""
-    end = start
-    while end < len(words) and words[end] not in _AT | _RESTRICTS | _CUTS and words[end] not in ("and", "or", "but"):
-        end += 1
-    return _contents(words[start:end])
-
-
-def _named_before(words: Sequence[str], end: int) -> frozenset[str]:
-    """The contents of the phrase that a passive verb at this place is about: `PDF was dropped`."""
-    if end == 0 or stem(words[end - 1]) != "be":
-        return frozenset()
-    start = end - 1
-    while start > 0 and start > end - 4 and words[start - 1] not in _AT and words[start - 1] not in ("and", "but"):
-        start -= 1
-    return _contents(words[start : end - 1])
-
-
-def _contents(words: Sequence[str]) -> frozenset[str]:
-    return frozenset(one for one in map(stem, words) if is_content(one))
-
-
 def _turns(older: Statement, newer: Statement) -> bool:
     """The newer says by its verb that its subject has another value: `moved to`, `was raised to`."""
     words = newer.words
-    if "may" in words:
+    place = next((number for number, word in enumerate(newer.plain) if _is_past(word)), None)
+    if place is None or "may" in words:
         return False
-    place = next((number for number, word in enumerate(words) if word in _TURNS), None)
-    if place is None:
+    target = next((number for number in range(place, len(words)) if words[number] in TARGETS), None)
+    if target is None or target == len(words) - 1 or "and" in words[place:target]:
         return False
-    target = next((number for number in range(place, len(words)) if words[number] in ("to", "in", "into")), None)
-    if target is None or target == len(words) - 1:
+    about = contents((*newer.plain[:place], *newer.plain[place + 1 : target])) - AUXILIARIES
+    end = next((n for n in range(target + 1, len(words)) if words[n] in ENDS), len(words))
+    new = [word for word in words[target + 1 : end] if is_content(word)]
+    if not about or not new or set(new) <= older.contents or not about <= older.contents:
         return False
-    about = [word for word in (*words[:place], *words[place + 1 : target]) if is_content(word)]
-    new = {word for word in words[target + 1 :] if is_content(word)}
-    stated = [word for word in older.words if is_content(word) or word in ("be", "use")]
-    states = [number for number, word in enumerate(stated) if word in _STATES]
-    if not about or not states or new <= older.contents:
+    rest = older.contents - about
+    is_turn = words[place] in TURNS
+    if _measures(new):
+        return (is_turn or words[target] in ("to", "until")) and bool(_measures(new) & _measures(sorted(rest)))
+    if not is_turn or words[target] == "until" or not about & _subject(older):
         return False
-    subject = set(stated[: states[0]])
-    return bool(subject) and (set(about) <= subject or subject <= set(about)) and not older.contents & _OPEN
+    values = [slot for slot in slots_of(older.words) if slot.relation in AT and not about & set(slot.words)]
+    is_valued = bool(values) and not older.contents & OPEN and not _measures(values[-1].words)
+    return is_valued or bool(OWNS & set(older.words))
+
+
+def _is_past(word: str) -> bool:
+    """Whether it may be the past form of a verb that says that something is otherwise than before."""
+    return word.endswith("ed") or word in ("cut", "set", "rewritten", "rewrote")
 
 
 def _has_another_value(older: Statement, newer: Statement) -> bool:
@@ -205,7 +219,7 @@ def _has_another_value(older: Statement, newer: Statement) -> bool:
 
 def _ends(words: Sequence[str]) -> list[int]:
     """Where a sentence may be taken to end: at its end, and before what says since when or why."""
-    return [len(words), *(place for place, word in enumerate(words) if place and word in _CUTS)]
+    return [len(words), *(place for place, word in enumerate(words) if place and word in CUTS)]
 
 
 @dataclass(frozen=True)
@@ -221,24 +235,29 @@ class Values:
     def excludes(self, is_marked: bool) -> bool:
         """Whether a thing has one such value at a time. `is_marked`: one says that something has changed."""
         x, y, before = self.x, self.y, self.before
-        if is_marked and min(len(x), len(y)) > 2 and x[1] == y[1] and x[1] in _AT:  # `runs at`, `starts at`
+        if is_marked and min(len(x), len(y)) > 2 and x[1] == y[1] and x[1] in AT:  # `runs at`, `starts at`
             before, x, y = (*before, x[1]), x[2:], y[2:]
-        if not x or not y or set(x) & set(y) or _OCCASIONS & {*before, *x, *y}:
+        if not x or not y or set(x) & set(y) or OCCASIONS & {*before, *x, *y}:
             return False
         relation = before[-1]
-        if len(x) == len(y) == 1 and ((x[0], y[0]) in _OPPOSITES or (y[0], x[0]) in _OPPOSITES):
+        if {*x, *y} <= SCENES or (relation == "to" and not TOWARDS & set(before) and not _measures(x)):
+            return False
+        if len(x) == len(y) == 1 and ((x[0], y[0]) in OPPOSITES or (y[0], x[0]) in OPPOSITES):
             return True
         if _is_restricted(x, relation) != _is_restricted(y, relation):
             return False
         if (_measures(x) or _measures(y)) and relation not in ("with", "as"):
-            return _measures(x) == _measures(y) and _is_same_unit(x, y)
-        if _OPEN & set(before) or self.are_qualities:
+            is_time = relation == "at" and _measures(x) | _measures(y) <= TIMES
+            return (is_time or _measures(x) == _measures(y)) and _is_same_unit(x, y)
+        if OPEN & set(before) or self.are_qualities:
             return False
-        if (x[0] in _PLACES) != (y[0] in _PLACES):
+        if (x[0] in PLACES) != (y[0] in PLACES):
+            return False
+        if relation == "prefer" and not is_marked and len(x) != len(y):
             return False
         if is_marked:
-            return relation in _AT or sum(map(is_content, before)) > 1 or {x[0], y[0]} <= _STATES | _AT
-        return relation in _AT and x[0] not in _PLACES
+            return relation in AT or sum(map(is_content, before)) > 1 or {x[0], y[0]} <= STATES | AT
+        return relation in AT and x[0] not in PLACES
 
 
 def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterator[Values]:
@@ -248,7 +267,9 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
     after = _alike(a[before:][::-1], b[before:][::-1])
     frame = (*a[:before], *a[len(a) - after :])
     x, y = a[before : len(a) - after], b[before : len(b) - after]
-    if before and any(is_content(word) and word not in _QUALITIES for word in frame):
+    if x and y and {measure(x[0]), measure(y[0])} == {"number"} and _is_numbered(a, before, len(x)):
+        return
+    if before and any(is_content(word) and word not in QUALITIES for word in frame):
         are_qualities = any(
             _is_quality(statement, before, end - after) for statement, end in ((older, one), (newer, other))
         )
@@ -264,35 +285,45 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
                 yield Values(a[:first], a[first : one - rest], b[second : other - rest], False)
 
 
+def _is_numbered(words: Sequence[str], place: int, length: int) -> bool:
+    """Whether the number at this place is the end of a name of what the statement is about: `Node 3 is down`."""
+    after = words[place + length :]
+    return all(slot.relation == HEAD for slot in slots_of(words[:place])) and bool(
+        slots_of(words[:place]) and after and (after[0] == "be" or set(after) & AT)
+    )
+
+
 def _is_quality(statement: Statement, start: int, end: int) -> bool:
     """Whether these words say how something is: `nice and quiet`, `in good order`, `sent over HTTPS`."""
     value, before = statement.plain[start:end], statement.words[:start]
     if not value:
         return False
     first, last = value[0], value[-1]
+    if first not in statement.names and (GERUND.fullmatch(first) or (len(value) > 1 and value[1] in OF)):
+        return True
     if before[-1] == "be" and first.endswith("ing") and first not in statement.names:
         return True
-    if first not in statement.names and (first in _QUALITIES | _PARTICIPLES or _PARTICIPLE.fullmatch(first)):
+    if first not in statement.names and (first in QUALITIES | PARTICIPLES or PARTICIPLE.fullmatch(first)):
         return True
     if before[-1] != "be" or last in statement.names:
         return False
-    is_bare = len(value) == 1 and first in statement.qualities and not _PROPERTIES & set(before)
-    return last in _QUALITIES or (len(last) > 4 and last.endswith(_QUALITY_ENDINGS)) or is_bare
+    is_bare = len(value) == 1 and first in statement.qualities and not PROPERTIES & set(before)
+    return last in QUALITIES or (len(last) > 4 and last.endswith(QUALITY_ENDINGS)) or is_bare
 
 
 def _is_of_one(frame: Sequence[str]) -> bool:
     """Whether what follows a subject can be said of one only: `owns …`, `is responsible for …`."""
-    return bool(frame) and (frame[0] in _OWNS or (frame[0] == "be" and bool(_SOLE & set(frame[1:3]))))
+    return bool(frame) and (frame[0] in OWNS or (frame[0] == "be" and bool(SOLE & set(frame[1:3]))))
 
 
 def _places(words: Sequence[str]) -> list[int]:
     """Where a value may begin: after a preposition, and at a number."""
-    return [place for place in range(1, len(words)) if words[place - 1] in _PLACES or measure(words[place])]
+    return [place for place in range(1, len(words)) if words[place - 1] in PLACES or measure(words[place])]
 
 
 def _is_same_unit(x: Sequence[str], y: Sequence[str]) -> bool:
-    first, second = ({word for word in words if not measure(word) and word not in _UNITS} for words in (x, y))
-    return not first or not second or first == second
+    first, second = ({word for word in words if not measure(word)} for words in (x, y))
+    return not first or not second or first == second or first | second <= UNITS
 
 
 def _alike(a: Sequence[str], b: Sequence[str]) -> int:
@@ -309,4 +340,4 @@ def _measures(words: Sequence[str]) -> frozenset[str]:
 
 def _is_restricted(value: Sequence[str], relation: str) -> bool:
     """Whether it holds at some times or places only, as `home on Fridays`. `As integers in cents` does not."""
-    return any(word in _RESTRICTS and (word, relation) != ("in", "as") for word in value[1:])
+    return any(word in RESTRICTS and (word, relation) != ("in", "as") for word in value[1:])

@@ -23,7 +23,16 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|\u3002")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\u3002")
+_FROM_THEN = re.compile(
+    r"(?:[Ss]ince|[Ff]rom|[Aa]s of) "
+    r"(?:[A-Z]\w+|today|tomorrow|now|next \w+|version [\d.]+)(?: \d+)?(?: on)?,? "
+)
+"""`From Monday on the kiosk opens at 7`, at the start of a sentence."""
+_CLAUSE = re.compile(r"[,;:] ")
+_LABEL = re.compile(r"([^:,;]+): ([^:,;]+)")
+"""`Product owner of checkout: Tom`."""
+MAX_LABEL_WORDS, MAX_VALUE_WORDS = 6, 4
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)? ?[ap]m\b|\d+(?:[.,:]\d+)*|[^\W_][\w+#-]*(?:['./][\w+#-]+)*")
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
@@ -44,15 +53,15 @@ _WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 _MONTHS = word_set("january february march april june july august september october november december")
 _SPANS = word_set("second minute hour day night week month quarter year morning evening afternoon weekend")
 _DROPPED = word_set(
-    "a an the our we you this that these those it its there please usually still just dr mr mrs ms prof"
+    "a an the our we you this that these those it its there please usually still just all always dr mr mrs ms prof"
 )
-_MARKERS = word_set("now currently nowadays already meanwhile recently finally today instead")
+_MARKERS = word_set("again now currently nowadays already meanwhile recently finally today instead")
 _BE = word_set("is are was were be been being am")
-_NEGATIONS = word_set("not no never n't cannot without neither none nobody nothing false incorrect wrong")
+_NEGATIONS = word_set("not no never n't cannot neither none nobody nothing false incorrect wrong")
 _NEGATING = word_set("fail reject deny refuse avoid")
 _PLANS = word_set(
     "might could would maybe perhaps plan plans planned planning consider considering considered want wants if "
-    "whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests suggested idea"
+    "let let's whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests suggested idea"
 )
 _POSSESSIVES = word_set("my our the your his her their")
 _QUESTIONS = word_set(
@@ -60,15 +69,41 @@ _QUESTIONS = word_set(
 )
 _PRONOUNS = word_set("it it's its this that that's these those they they're he he's she she's here there there's")
 """A sentence that begins so is about what another one named, which is not the same in another text."""
+_COURTESIES = word_set(
+    "congrats congratulations thanks thank wow way hey hi glad yeah yes yep nope sounds great talk looking"
+)
+"""What begins so is said to somebody, and says nothing of a thing."""
 _COMPARISONS = word_set("than also both another either sometimes besides additionally")
-_ENDINGS = ("ments", "ment", "ings", "ing", "ies", "ed", "es", "s", "e", "y")
-_FREE = _DROPPED | _MARKERS | _NEGATIONS | word_set("do does did new")
+_ENDINGS = (
+    "ations",
+    "ation",
+    "ating",
+    "ated",
+    "ates",
+    "ate",
+    "ments",
+    "ment",
+    "ings",
+    "ing",
+    "ies",
+    "ed",
+    "es",
+    "s",
+    "e",
+    "y",
+)
+_FREE = _DROPPED | _MARKERS | _NEGATIONS | word_set("do does did new 's")
 _Phrases = Sequence[tuple[tuple[str, ...], tuple[str, ...]]]
 _PLAINER: _Phrases = (
-    (("switched", "on"), ("on",)),
-    (("turned", "on"), ("on",)),
-    (("switched", "off"), ("off",)),
-    (("turned", "off"), ("off",)),
+    (("switched", "on"), ("enabled",)),
+    (("turned", "on"), ("enabled",)),
+    (("switched", "off"), ("disabled",)),
+    (("turned", "off"), ("disabled",)),
+    (("is", "planned", "for"), ("is", "on")),
+    (("scheduled", "for"), ("on",)),
+    (("due", "on"), ("on",)),
+    (("user", "wants"), ("user", "prefers")),
+    (("user", "would", "like"), ("user", "prefers")),
     (("gave", "up"), ("stopped",)),
     (("given", "up"), ("stopped",)),
     (("went", "up"), ("raised",)),
@@ -79,8 +114,29 @@ _PLAINER: _Phrases = (
 """What says the same in plainer words."""
 _EMPTY: _Phrases = tuple(
     (tuple(phrase.split()), ())
-    for phrase in ("no longer", "any more", "anymore", "as of now", "has been", "have been", "is done", "are done")
+    for phrase in (
+        "no longer",
+        "any more",
+        "anymore",
+        "as of now",
+        "from now on",
+        "these days",
+        "has been",
+        "have been",
+        "is done",
+        "are done",
+    )
 )
+_ENDED: Sequence[tuple[str, ...]] = (("no", "longer"), ("any", "more"), ("anymore",))
+_MARKING = (
+    *_ENDED,
+    ("new",),
+    ("as", "of"),
+    *(("since", word) for word in sorted(_WEEKDAYS | _MONTHS | {"version", "then", "today"})),
+    ("from", "now", "on"),
+    ("these", "days"),
+)
+_AFTER_STATE = word_set("for by in at when again until since now")
 _STOP = (
     _DROPPED
     | _BE
@@ -148,13 +204,20 @@ class Statement:
                 found += [_FREQUENCIES.get(plain, plain)] + (["'s"] if plain != token else [])
         for phrase, plainer in _PLAINER:
             found = _replace(found, phrase, plainer)
-        return tuple(_frequencies([_NUMBERS.get(word, _ORDINALS.get(word, word)) for word in found]))
+        return tuple(_frequencies(_states([_NUMBERS.get(word, _ORDINALS.get(word, word)) for word in found])))
+
+    @cached_property
+    def clauses(self) -> tuple[tuple[str, ...], ...]:
+        """The words of each clause between commas."""
+        return tuple(Statement(part).raw for part in _CLAUSE.split(self.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The words that are written with a capital or a digit, case-folded, but for the first one."""
         found = _TOKEN.findall(unicodedata.normalize("NFKC", self.text).replace("\u2019", "'"))
-        return frozenset(word.casefold().removesuffix("'s") for word in found[1:] if word != word.lower())
+        return frozenset(
+            word.casefold().removesuffix("'s") for word in found[1:] if word != word.lower() or re.search(r"\d", word)
+        )
 
     @cached_property
     def qualities(self) -> frozenset[str]:
@@ -168,8 +231,11 @@ class Statement:
         words = set(self.raw)
         return (
             2 <= len(self.raw) <= MAX_WORDS
-            and not self.text.rstrip(" \"')").endswith("?")
-            and self.raw[0] not in _QUESTIONS | _PRONOUNS
+            and not self.text.rstrip(" \"')").endswith(("?", ":"))
+            and not self.text.startswith(("|", "//", "#"))
+            and (self.raw[0] not in _QUESTIONS or self.raw[1] == "not")
+            and self.raw[0] not in _PRONOUNS | _COURTESIES
+            and not any(word.endswith("'ll") for word in self.raw)
             and not words & _PLANS
             and not words & _COMPARISONS
             and self.raw[-1] != "too"
@@ -184,16 +250,16 @@ class Statement:
     @cached_property
     def is_marked(self) -> bool:
         """Whether it says itself that it was otherwise before."""
-        return bool(_MARKERS & set(self.raw)) or self.has_ended or _follows(self.raw, "new")
+        return bool(_MARKERS & set(self.raw)) or any(_follows(self.raw, *phrase) for phrase in _MARKING)
 
     @cached_property
     def has_ended(self) -> bool:
         """Whether it says that something holds no longer."""
-        return any(_follows(self.raw, *phrase) for phrase in (("no", "longer"), ("any", "more"), ("anymore",)))
+        return any(_follows(self.raw, *phrase) for phrase in _ENDED)
 
     @cached_property
     def is_denied(self) -> bool:
-        return any(word in _NEGATIONS or stem(word) in _NEGATING for word in self.raw)
+        return any(word in _NEGATIONS or (stem(word) in _NEGATING and not word.endswith("ed")) for word in self.raw)
 
     @cached_property
     def plain(self) -> tuple[str, ...]:
@@ -221,11 +287,61 @@ def statements_of(text: str) -> tuple[Statement, ...]:
     """The sentences of a text that say what holds, and their clauses between commas."""
     found: list[Statement] = []
     for sentence in _SENTENCE.split(text[:MAX_CHARACTERS])[:MAX_SENTENCES]:
-        whole = Statement((sentence or "").strip())
-        clauses = [Statement(part.removeprefix("and ").strip()) for part in whole.text.split(", ")]
+        whole = Statement(_from_now((sentence or "").strip()))
         found += [whole] if whole.is_comparable else []
-        found += [clause for clause in clauses if len(clauses) > 1 and clause.is_clause and whole.text[-1] != "?"]
+        if not whole.text.endswith("?"):
+            parts = [part.removeprefix("and ").strip() for part in _CLAUSE.split(whole.text)]
+            clauses = [Statement(part) for part in (*_labelled(whole.text), *(parts if len(parts) > 1 else ()))]
+            found += [clause for clause in clauses if clause.is_clause]
+            found += [clause for one in clauses or [whole] for clause in _predicates(one) if clause.is_clause]
     return tuple(found)
+
+
+def _from_now(sentence: str) -> str:
+    """`now the kiosk opens at 7` for `from Monday on the kiosk opens at 7`."""
+    opening = _FROM_THEN.match(sentence)
+    return f"now {sentence[opening.end() :]}" if opening else sentence
+
+
+def _labelled(text: str) -> list[str]:
+    """`Product owner of checkout: Tom` as a sentence."""
+    label = _LABEL.match(text)
+    if label is None:
+        return []
+    name, value = label[1].split(), label[2].split()
+    if len(name) > MAX_LABEL_WORDS or len(value) > MAX_VALUE_WORDS or _BE & set(map(str.casefold, name)):
+        return []
+    return [f"{label[1]} is {label[2]}"]
+
+
+def _predicates(statement: Statement) -> list[Statement]:
+    """`The robot is called Gustav and charges in the hall` as two statements about the robot."""
+    words = statement.text.split()
+    joint = next((place for place, word in enumerate(words) if word == "and" and place < len(words) - 2), None)
+    if joint is None or not _is_verb(words[joint + 1]):
+        return []
+    verb = next((place for place, word in enumerate(words[:joint]) if place and _is_verb(word)), None)
+    if verb is None:
+        return []
+    return [Statement(" ".join(words[:joint])), Statement(" ".join((*words[:verb], *words[joint + 1 :])))]
+
+
+def _is_verb(word: str) -> bool:
+    """Whether it may be a verb that says what holds of one thing."""
+    return (
+        word in _BE or word in ("has", "have") or (word[-1] == "s" and word.islower() and word[-2:] not in ("ss", "us"))
+    )
+
+
+def _states(words: Sequence[str]) -> list[str]:
+    """`is on` and `is off` as `is enabled` and `is disabled`."""
+    states = {"on": "enabled", "off": "disabled"}
+    return [
+        states[word]
+        if word in states and place and words[place - 1] in _BE and (*words, "for")[place + 1] in _AFTER_STATE
+        else word
+        for place, word in enumerate(words)
+    ]
 
 
 def _is_name_of_role(words: Sequence[str]) -> bool:
@@ -233,7 +349,7 @@ def _is_name_of_role(words: Sequence[str]) -> bool:
     place = next((number for number, word in enumerate(words) if word in _BE), 0)
     role = next((word for word in words[place + 1 :] if word not in _MARKERS), "")
     is_name = 0 < place <= 3 and words[0] not in _POSSESSIVES and words[0] not in ("i", "it", "this", "that")
-    return is_name and role in _POSSESSIVES
+    return is_name and (role in _POSSESSIVES or (role == "the" and words[0] not in ("the", "a", "an")))
 
 
 def _with_means(words: list[str]) -> list[str]:

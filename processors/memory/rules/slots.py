@@ -1,0 +1,70 @@
+"""The parts of a statement, in whatever order they stand: what it is about, and what is said with which relation.
+
+`Uploads above 20 MB are rejected` and `Uploads are rejected above 50 MB` have the same parts but for one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from processors.memory.rules.statement import is_content, word_set
+
+HEAD = ""
+"""The relation of what stands before the first one: the subject, mostly."""
+_RELATIONS = word_set(
+    "be in on at with by as to under over through via into from be abov below until after befor for of off "
+    "has hav had use must can"
+)
+_SAME = {
+    "through": "with",
+    "via": "with",
+    "has": "be",
+    "hav": "be",
+    "had": "be",
+    "use": "with",
+    "must": "be",
+    "can": "be",
+}
+"""What relates a value alike: `the index has 4 shards`, `there are 4 shards`; `sent through X`, `sent with X`."""
+
+
+class Slot(NamedTuple):
+    """The meaningful words that follow one relation, as stems."""
+
+    relation: str
+    words: tuple[str, ...]
+
+
+class Difference(NamedTuple):
+    """What each of two statements says that the other one does not, slot by slot, and what both say."""
+
+    shared: frozenset[str]
+    older: Sequence[Slot]
+    newer: Sequence[Slot]
+
+
+def slots_of(words: Sequence[str]) -> list[Slot]:
+    """The slots of a statement's stems; of relations in a row (`is in`) the last one counts."""
+    found, relation, content = list[Slot](), HEAD, list[str]()
+    for word in words:
+        if word in _RELATIONS:
+            if content:
+                found.append(Slot(relation, tuple(content)))
+            relation, content = _SAME.get(word, word), []
+        elif is_content(word):
+            content.append(word)
+    return [*found, Slot(relation, tuple(content))] if content else found
+
+
+def difference(older: Sequence[str], newer: Sequence[str], empty: Collection[str]) -> Difference:
+    """How two statements differ by their stems. `empty`: words that mean nothing by themselves."""
+    one, other = slots_of(older), slots_of(newer)
+    shared = frozenset(word for slot in one for word in slot.words) & {word for slot in other for word in slot.words}
+    known = shared | frozenset(empty)
+    return Difference(shared, _without(one, known), _without(other, known))
+
+
+def _without(slots: Sequence[Slot], shared: Collection[str]) -> list[Slot]:
+    left = [Slot(slot.relation, tuple(word for word in slot.words if word not in shared)) for slot in slots]
+    return [slot for slot in left if slot.words]

@@ -1,0 +1,93 @@
+"""The words by which the rules of change know what a statement says, as stems unless a line says otherwise."""
+
+from __future__ import annotations
+
+import re
+
+from processors.memory.rules.statement import word_set
+
+TURNS = word_set(
+    "hand pass transf switch migr mov chang upgrad port convert transition renam rewritten rewrit rewrot rais lower "
+    "increas reduc cut set upd downgrad reloc extend shorten transferr postpon delay adjust bump"
+)
+"""Verbs that say by themselves that something is otherwise than before, as stems."""
+STATES = word_set(
+    "be liv run work use written host stor kept keep go listen call sit hang stand belong stay deploy built buil bas"
+)
+"""Verbs after which a thing can have one value at a time."""
+VAGUE = word_set("deadlin limit number count date amount all")
+"""What names a property that its value names too."""
+MODIFIES = frozenset(("with", "of"))
+"""What says more of a value, where other relations tell in which case it holds."""
+BEING = word_set("start begin happen run liv stay sit stand go goe stor kept keep host locat loc serv send sent plac")
+"""What says little more than that something is."""
+AT = word_set("in on at with by as to under over through via into from be call nam prefer liv use")
+"""What stands before a value that excludes others."""
+PLACES = AT - word_set("be us use call nam prefer liv")
+OWNS = word_set("own maintain lead chair manag head")
+"""What one does alone."""
+OPEN = word_set("has have contain includ need about against like know support find play eat depend hav had")
+"""What can be said of several values at once."""
+OCCASIONS = word_set("yourself himself herself found scored took went had made someth anyth")
+"""What is told of an occasion, which the next one does not change, and what names no value."""
+SOLE = word_set("responsibl charg current")
+"""What of several only one is."""
+PARTICIPLES = word_set(
+    "sent written built kept made done run set put known seen taken given bought sold brought left found"
+)
+HAVE = word_set("has have had")
+TIMES = frozenset(("number", "time"))
+IS = frozenset(("is", "are"))
+UNITS = word_set("kb mb gb tb ms s min percent eur usd chf euro dollar franc pound cent km m cm kg g hz mhz ghz")
+SCENES = word_set("production prod stag test develop dev local")
+"""Where several of a kind run, each with its own values, as stems."""
+TOWARDS = word_set(
+    "go goe send sent belong write pin set point map bind bound limit assign rout connect default talk "
+    "log publish upload forward export"
+)
+"""What `to` follows before a goal, rather than before a verb."""
+GERUND = re.compile(r"\w{2,}[^r]ing|\w{3,}ring")
+OPPOSITES = (
+    ("open", "clos"),
+    ("public", "priv"),
+    ("availabl", "gon"),
+    ("skip", "run"),
+    ("on", "off"),
+    ("enabl", "disabl"),
+    ("allow", "forbidden"),
+    ("allow", "prohibit"),
+    ("requir", "optional"),
+    ("mandator", "optional"),
+    ("full", "empt"),
+    ("activ", "inactiv"),
+    ("valid", "invalid"),
+    ("visibl", "hidden"),
+    ("manual", "automatic"),
+    ("synchronous", "asynchronous"),
+    ("synchronousl", "asynchronousl"),
+    ("manuall", "automaticall"),
+    ("start", "stopp"),
+    ("alive", "dead"),
+    ("up", "down"),
+)
+ON_OFF = frozenset(word for pair in OPPOSITES for word in pair)
+CUTS = word_set("until sinc becaus after due")
+TARGETS = frozenset(("to", "in", "into", "until"))
+AUXILIARIES = frozenset(("hav", "has", "had", "'s"))
+ENDS = AT | CUTS | word_set("last next until for")
+"""Before what a new value ends."""
+RESTRICTS = word_set("for on in at if when")
+QUALITIES = word_set(
+    "good bad great nice fast slow quick hot cold easy hard big small large long short new old cheap simple safe"
+)
+OF = word_set("about of for to")
+PARTICIPLE = re.compile(r"\w{3,}ed")
+PROPERTIES = word_set(
+    "branch colour color nam languag format level mod status stat default favourit favorit them typ unit engin encod "
+    "currenc"
+)
+"""Of what is named so a word without an article is the value, as stems."""
+QUALITY_ENDINGS = ("ful", "ive", "ous", "able", "ible", "less", "ish", "ic", "ing", "y")
+AS_GIVEN_UP = (("instead", "of"), ("rather", "than"), ("in", "place", "of"))
+TAKING = word_set("inherited")
+LEAVING = word_set("left quit stopped dropped abandoned removed deleted retired gone closed")
