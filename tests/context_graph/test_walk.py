@@ -226,6 +226,10 @@ async def compared(way: Way, ids: Mapping[str, str]) -> None:
     by_id = beats(await way.ask("search_teleological", query_vector_id=vector["id"], include_breakdown=False))
     assert by_id["query_type"] == "vector_id" and all("breakdown" not in row for row in by_id["results"])
 
+    if isinstance(way, ByMcp):  # no argument of a shell is so long
+        long = beats(await way.ask("compute_teleological_vector", content="The phases lock. " * 60_000))
+        assert long["vector"]["purpose_vector"][0] != 0, "the model has read it, as far as it reads"
+
     only = [1] + [0] * 12
     wanted = {"custom_weights": only, "fusion_method": "linear", "apply_synergy": False}
     fused = beats(await way.ask("fuse_embeddings", memory_id=ids["fibonacci"], **wanted))
