@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Collection, Hashable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -241,7 +241,8 @@ class Door:
             async with self._turn(visitor, tool):
                 body = await self._run(tool, call, arguments)
             text = _json(body := _with_gaps(tool, body, call.gaps) if tool.kind == "read" else body)
-        except UnknownTool:
+        except UnknownTool as unknown:
+            unknown.extra |= await self._of_retired(request.tool, record.namespace)
             raise
         except Exception as error:
             failure, body = self._failed(error, request.tool, tool, call, record)
@@ -349,8 +350,7 @@ class Door:
         pulse = self.inventory.toolset(tool).pulse
         if pulse is not None:
             try:
-                beat = body.get(pulse.field) or await pulse.read(self.services, record.namespace)
-                meta[pulse.meta] = beat
+                meta[pulse.meta] = beat = body.get(pulse.field) or await pulse.read(self.services, record.namespace)
                 body = {**body, pulse.field: beat}
             except Exception as error:
                 if failure is None:
@@ -358,15 +358,22 @@ class Door:
             text = _json(body)
         return Answer(body, text, meta or None, failure)
 
+    async def _of_retired(self, name: str, namespace: str) -> dict[str, Any]:
+        """What the refusal of a retired name has of its toolset, while its pulse can be read."""
+        toolset = self.inventory.toolset_of_retired(name)
+        if toolset is not None and (pulse := toolset.pulse) is not None:
+            with suppress(ThalwegError):
+                return {"reason": "retired_tool", pulse.field: await pulse.read(self.services, namespace)}
+        return {}
+
     def _without_pulse(
         self, error: Exception, tool: Tool | None, record: Invocation, body: Mapping[str, Any]
     ) -> tuple[Failure, dict[str, Any]]:
         """The failure of a call whose toolset's pulse cannot be read: a write that was accepted stands."""
         logger.error("the pulse of the tool %s failed", record.name, exc_info=error)
         written = {"freshness": body["freshness"]} if body.get("freshness") else {}
-        stands = f" {ACCEPTED}" if written else ""
-        message = f"The pulse cannot be read ({type(error).__name__}), so that the call fails.{stands}"
-        return self._failed(PulseUnavailable(message, **written), record.name, tool, None, record)
+        message = f"The pulse cannot be read ({type(error).__name__}): the call fails. {ACCEPTED if written else ''}"
+        return self._failed(PulseUnavailable(message.strip(), **written), record.name, tool, None, record)
 
 
 def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:

@@ -119,12 +119,15 @@ class Inventory:
 
         `served`: the tools that the caller has; None: all.
         """
-        for toolset in self.toolsets.values():
-            if name in toolset.retired:
-                return UnknownTool(f"The tool {name!r} is retired. {toolset.retired[name]}")
+        if (toolset := self.toolset_of_retired(name)) is not None:
+            return UnknownTool(f"The tool {name!r} is retired. {toolset.retired[name]}")
         near = self.nearest(name, served)
         hint = f"Did you mean {near!r}?" if near else "tools/list lists the tools."
         return UnknownTool(f"There is no tool {name!r}. {hint}")
+
+    def toolset_of_retired(self, name: str) -> Toolset | None:
+        """The toolset that once had a tool of this name."""
+        return next((toolset for toolset in self.toolsets.values() if name in toolset.retired), None)
 
     def nearest(self, name: str, served: Collection[str] | None = None) -> str | None:
         """The tool that was probably meant, among those that are `served`."""

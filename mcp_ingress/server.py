@@ -167,7 +167,7 @@ class _Handlers:
         try:
             answer = await self.door.call(visitor, Request(params.name, params.arguments, dict(ctx.meta or {})))
         except UnknownTool as unknown:
-            raise MCPError(code=INVALID_PARAMS, message=unknown.message) from None
+            raise MCPError(code=INVALID_PARAMS, message=unknown.message, data=unknown.extra or None) from None
         if ctx.request is not None:
             known = self._written.get(visitor.principal, Freshness())
             self._written[visitor.principal] = known.merged(visitor.connection.last_writes)

@@ -24,6 +24,8 @@ async def test_the_status_counts_memories_and_agrees_with_its_own_pulse(agent: A
     await agent.call("store_memory", content="Winds turn.")
     status = await agent.call("get_memetic_status")
     assert (status["nodeCount"], status["fingerprintCount"]) == (4, 3), "one has no vector yet"
+    said_bytes = sum(len(said(SEA, number).encode()) for number in range(3)) + len("Winds turn.")
+    assert status["storageSizeBytes"] == said_bytes
     assert sum(status["quadrantCounts"].values()) == 4 and status["quadrantCounts"]["unmeasured"] == 1
     utl, pulse = status["utl"], status["_cognitive_pulse"]
     assert (utl["entropy"], utl["coherence"], utl["learningScore"]) == (

@@ -92,7 +92,7 @@ async def test_a_retired_tool_is_refused_with_what_to_call_in_its_place(tmp_path
         assert await failed(client, "set_star") == (
             -32602,
             "The tool 'set_star' is retired. Call `strict_fail`, which finds it by itself.",
-            {},
+            {"reason": "retired_tool", "_cognitive_pulse": {"entropy": 0.5}},
         )
 
 

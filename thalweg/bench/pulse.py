@@ -76,6 +76,6 @@ def _report(report: Report, name: str, pulses: Pulses, changed: int) -> None:
 
 
 def noticed_after(pulses: Sequence[dict[str, Any]]) -> int:
-    """With which memory the entropy rose above the cut, from 1; one more than there are where it never did."""
+    """Which memory raised the entropy above the cut, from 1; one more than there are where none did."""
     places = (place for place, pulse in enumerate(pulses, 1) if pulse["entropy"] > CUT)
     return next(places, len(pulses) + 1)

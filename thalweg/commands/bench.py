@@ -306,7 +306,7 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
 @EMBEDDER
 @click.argument("dataset")
 def pulse(as_json: bool, embedder: str, dataset: str) -> None:
-    """Measure whether the pulse of Context Graph tells that the matter changes, from one conversation to another.
+    """Measure whether the pulse of Context Graph tells when one conversation follows another.
 
     The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
 

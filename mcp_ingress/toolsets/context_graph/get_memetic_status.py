@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -22,7 +20,7 @@ from storage.statements import execute
 
 _COUNT = {"type": "integer", "minimum": 0}
 _MEMORIES = (
-    "SELECT count(*), count(*) FILTER ($2::VARCHAR IS NULL OR EXISTS "
+    "SELECT count(*), coalesce(sum(strlen(content)), 0)::BIGINT, count(*) FILTER ($2::VARCHAR IS NULL OR EXISTS "
     "(SELECT 1 FROM embeddings e WHERE e.label = m.label AND e.space = $2)) "
     "FROM context_memories m WHERE namespace = $1"
 )
@@ -30,7 +28,6 @@ _MEASURED = (
     "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories "
     "WHERE namespace = ? AND entropy IS NOT NULL AND coherence IS NOT NULL GROUP BY ALL"
 )
-_FILE = "SELECT path FROM duckdb_databases() WHERE database_name = current_database() AND path IS NOT NULL"
 
 
 async def get_memetic_status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -72,24 +69,14 @@ def _counts(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str | None
     quadrants = dict.fromkeys((name.lower() for name in QUADRANTS), 0)
     for is_new, fits, count in execute(cursor, _MEASURED, [namespace]).fetchall():
         quadrants[quadrant(float(is_new), float(fits)).lower()] += count
-    memories, fingerprints = row
+    memories, size, fingerprints = row
     return {
         "fingerprintCount": fingerprints,
         "nodeCount": memories,
         "quadrantCounts": {**quadrants, "unmeasured": memories - sum(quadrants.values())},
         "storageBackend": "duckdb",
-        "storageSizeBytes": _stored_bytes(cursor),
+        "storageSizeBytes": size,
     }
-
-
-def _stored_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
-    """Of the store's file and its write-ahead log, which has all that came since the last checkpoint."""
-    size = 0
-    for (path,) in execute(cursor, _FILE, []).fetchall():
-        for file in (Path(path), Path(f"{path}.wal")):
-            with suppress(FileNotFoundError):  # a checkpoint has emptied the log
-                size += file.stat().st_size
-    return size
 
 
 TOOL = Tool(
@@ -130,7 +117,7 @@ TOOL = Tool(
                 "description": "Memories by quadrant of E1; `unmeasured`: by store_memory, or without a model",
             },
             "storageBackend": {"type": "string"},
-            "storageSizeBytes": {**_COUNT, "description": "Of the node's whole store"},
+            "storageSizeBytes": {**_COUNT, "description": "Of what the memories say, in UTF-8"},
             "advisory": ADVISORY,
         }
     ),
