@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,8 @@ EMBEDDERS = [
     ("E12", "Late-Interaction", 128),
     ("E13", "SPLADE v3", 30_522),
 ]
+NAMES = [(label, name) for label, name, _ in EMBEDDERS]
+BREAKDOWN = ("purpose_vector", "cross_correlations", "group_alignments", "confidence")
 GROUPS = ["causal", "factual", "implementation", "qualitative", "relational", "temporal"]
 RETIRED = (
     "set_north_star",
@@ -206,6 +208,41 @@ async def refused_goals(way: Way) -> None:
         assert "auto_bootstrap_north_star" in refusal.message
 
 
+async def compared(way: Way, ids: Mapping[str, str]) -> None:
+    """Teleological tools: search, a text's vector, a memory's fused views, and a judged result."""
+    found = beats(await way.ask("search_teleological", query_content="oscillators in synchrony", min_similarity=0.0))
+    assert (found["requested_strategy"], found["scope"], found["query_type"]) == ("adaptive", "full", "content")
+    best = found["results"][0]
+    assert (best["rank"], best["id"], found["num_results"]) == (1, ids["kuramoto"], len(found["results"]))
+    assert set(BREAKDOWN) <= best["breakdown"].keys() and len(best["breakdown"]["per_embedder"]) == 13
+    assert sorted(best["breakdown"]["per_group"]) == GROUPS and best["dominant_embedder"] in dict(NAMES)
+
+    made = beats(await way.ask("compute_teleological_vector", content="phases lock", compute_tucker=True))
+    vector = made["vector"]
+    assert [len(vector[name]) for name in ("purpose_vector", "cross_correlations", "group_alignments")] == [13, 78, 6]
+    core = vector["tucker_core"]
+    assert (core["ranks"], len(core["core"])) == ([4, 4, 128], 2048)
+    assert core["compression_ratio"] == pytest.approx(1.239, abs=5e-4)
+    by_id = beats(await way.ask("search_teleological", query_vector_id=vector["id"], include_breakdown=False))
+    assert by_id["query_type"] == "vector_id" and all("breakdown" not in row for row in by_id["results"])
+
+    if isinstance(way, ByMcp):  # no argument of a shell is so long
+        long = beats(await way.ask("compute_teleological_vector", content="The phases lock. " * 60_000))
+        assert long["vector"]["purpose_vector"][0] != 0, "the model has read it, as far as it reads"
+
+    only = [1] + [0] * 12
+    wanted = {"custom_weights": only, "fusion_method": "linear", "apply_synergy": False}
+    fused = beats(await way.ask("fuse_embeddings", memory_id=ids["fibonacci"], **wanted))
+    assert fused["weights"] == only and fused["stored"] is True
+    assert sum(number**2 for number in fused["vector"]) == pytest.approx(1.0, abs=1e-4)
+
+    judged = {"query_vector_id": found["query_vector_id"], "result_vector_id": best["id"]}
+    learned = beats(await way.ask("update_synergy_matrix", **judged, feedback="relevant"))
+    assert learned["effective_score"] == 1.0 and 0 < learned["pairs_updated"] <= 78 and learned["frobenius_delta"] > 0
+    unsure = beats(await way.ask("update_synergy_matrix", **judged, feedback="partially_relevant"))
+    assert (unsure["pairs_updated"], unsure["frobenius_delta"]) == (0, 0)
+
+
 async def kept_profiles(way: Way) -> None:
     """Teleological tools: a profile with the printed fields is made, read, listed and deleted."""
     made = beats(await way.ask("manage_teleological_profile", action="create", name="Walk", embedder_weights=[2] * 13))
@@ -251,9 +288,10 @@ async def test_the_printed_requests_are_answered_in_their_order_with_the_printed
     program = Program(tmp_path / "home", THALWEG_EMBEDDER="minilm", THALWEG_WRITE_WAIT_S="30")
     try:
         async with WAYS[way](program) as tools:
-            await stored(tools, program.home)
+            ids = await stored(tools, program.home)
             await told_status(tools, 2)
             await told_manifest(tools)
+            await compared(tools, ids)
             await kept_profiles(tools)
             await refused_goals(tools)
             overview = beats(await tools.ask("store_memory", **OVERVIEW))

@@ -110,12 +110,21 @@ def profile(known: Known, chance: random.Random) -> dict[str, Any]:
     return {"action": "update", "profile_id": identity, "embedder_weights": weights}
 
 
+def rating(known: Known, chance: random.Random) -> dict[str, Any] | None:
+    """Two memories, as if the one had been searched with and the other been found."""
+    query, result = known.pick("fingerprint", chance), known.pick("fingerprint", chance)
+    judged = {"query_vector_id": query, "result_vector_id": result, "feedback": "relevant"}
+    return None if query is None else judged
+
+
 SUPERSEDED = "ALREADY_SUPERSEDED"
 RESOLVED = (SUPERSEDED, "TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
 """The last of these: a node that was started again has not heard of a tension yet that the one before had."""
 
 CORRECTED = ("already_corrected", "already_retracted", "unchanged", "not_found")
 """The last: a node that was started again has not applied an entry yet that the one before had."""
+UNAPPLIED = ("invalid_argument",)
+"""A node that was started again has not applied a memory yet that the one before had."""
 
 WRITES: Mapping[str, Write] = {
     # the core
@@ -220,6 +229,7 @@ WRITES: Mapping[str, Write] = {
         "fingerprintId",
         "SELECT memory_id FROM context_memories",
         weight=15,
+        learns="fingerprint",
     ),
     "inject_context": Write(
         lambda known, chance: {"content": sentence(chance), "rationale": "load", "importance": chance.random()},
@@ -229,6 +239,26 @@ WRITES: Mapping[str, Write] = {
     ),
     "manage_teleological_profile": Write(
         profile, "profile_id", "SELECT profile_id FROM context_profiles", weight=3, learns="profile"
+    ),
+    "compute_teleological_vector": Write(
+        lambda known, chance: {"content": sentence(chance)},
+        "vector.id",
+        "SELECT vector_id FROM context_vectors",
+        weight=3,
+    ),
+    "fuse_embeddings": Write(
+        with_id("fingerprint", "memory_id", lambda chance: {}),
+        "vector_id",
+        "SELECT vector_id FROM context_vectors",
+        weight=3,
+        refusals=UNAPPLIED,
+    ),
+    "update_synergy_matrix": Write(
+        rating,
+        "version",
+        "SELECT unnest(range(1, version + 1)) FROM context_synergy",
+        weight=3,
+        refusals=UNAPPLIED,
     ),
     # Cognitive Memory
     "store_raw_dialogue": Write(

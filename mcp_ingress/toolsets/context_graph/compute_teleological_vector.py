@@ -26,6 +26,8 @@ from processors.context_graph.rules.views.outputs import common, outputs
 from processors.context_graph.rules.views.sparse import Sparse
 from processors.embedding.query import EncodedQuery, encoded_query
 
+MAX_READ = 10_000
+"""Characters that the model reads, as many as of a query: over a mebibyte it would be given up."""
 DIGITS = 6
 CORE_DIGITS = 3
 """Of the core's 2,048 numbers by default: with more of them no answer would hold it."""
@@ -37,7 +39,7 @@ async def compute(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     ranks = _checked_ranks(arguments["tucker_ranks"])
     is_fresh = await call.fresh(vectors=True)
     begun = call.clock.monotonic()
-    encoded = await encoded_query(call.services.embedder, content)
+    encoded = await encoded_query(call.services.embedder, content[:MAX_READ])
     vector, more = await call.read(functools.partial(_computed, call, arguments, encoded, ranks))
     spent_ms = round(1000 * (call.clock.monotonic() - begun), 3)
     asked = {"content": content, "profile_id": arguments.get("profile_id")}
