@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-VOLATILE = {"freshness", "latency_ms", "execution_time_ms", "timestamp", "created_at", "floor_used", "decided_at"}
+VOLATILE = {
+    *("freshness", "latency_ms", "search_latency_ms", "embedding_latency_ms", "execution_time_ms", "timestamp"),
+    *("created_at", "floor_used", "decided_at"),
+}
 """Fields that say when, or how long it took."""
 
 
