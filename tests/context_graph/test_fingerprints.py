@@ -114,8 +114,16 @@ async def test_of_a_long_text_the_tokens_of_its_passages_count(model_node: Model
     assert row[11] > 0.8 > other[11] + 0.3 and np.isfinite(row[[0, 4, 5, 10]]).all()
 
 
+async def test_cause_and_effect_are_told_apart_in_each_passage_of_a_long_text(model_node: ModelNode) -> None:
+    ids = await stored(model_node, LONG + CAUSED, LONG + CAUSING)
+    same, turned = alignments(asked(model_node, CAUSED), there(reader(model_node).stored(ids)))[:, 4]
+    assert same > turned + 0.2
+
+
 async def test_a_query_has_its_neighbours_and_a_memory_that_asks_is_none_of_its_own(model_node: ModelNode) -> None:
     ids = await stored(model_node, CAUSED, "A stale cache broke the build.", "Tides turn twice a day.")
+    for number in range(8):  # nearer, but of another toolset
+        await Agent(model_node).call("journal_write", content=f"{CAUSED} {number}", category="insight")
     of = reader(model_node)
     [first, *_] = there(of.stored(ids))
     query = of.as_query(first)

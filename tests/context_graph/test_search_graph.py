@@ -137,6 +137,24 @@ async def test_a_row_says_in_which_views_the_memory_is_near(model_node: ModelNod
     assert near["E1"] == pytest.approx(rows[KURAMOTO]["cosine"], abs=2e-3)
 
 
+async def test_a_row_says_how_far_the_memory_serves_the_purpose_of_the_store(model_node: ModelNode) -> None:
+    agent, odd = Agent(model_node), "Bread needs salt and synchronization."
+    for content in (
+        KURAMOTO,
+        "Coupled oscillators synchronise.",
+        "Oscillators synchronise when they are coupled.",
+        odd,
+    ):
+        await agent.call("store_memory", content=content)
+    rows = {row["content"]: row for row in await found(agent, "synchronization of coupled oscillators")}
+    assert len(rows) == 4
+    central, other = rows[KURAMOTO], rows[odd]
+    assert central["thetaToNorthStar"] > other["thetaToNorthStar"]
+    assert central["purposeAlignment"] > other["purposeAlignment"] and 0 <= other["purposeAlignment"] <= 1
+    assert {row["dominantEmbedder"] for row in rows.values()} <= {f"E{number}" for number in range(1, 14)}
+    assert central["dominantEmbedder"] in central["views"]
+
+
 async def test_a_picture_that_is_bytes_is_found_by_what_was_said_of_it(model_node: ModelNode) -> None:
     agent = Agent(model_node)
     content = "data:image/png;name=harbour.png;base64,iVBORw0KGgo" + "AAAA" * 50
@@ -179,13 +197,10 @@ async def test_what_was_returned_is_left_on_the_log_without_any_text(agent: Agen
     await agent.door.stop()
     [told] = [event for event in node.published if event.type == MEMORY_RECALLED]
     assert told.data["query_vector_id"] == query_vector_id("default", KURAMOTO) and told.data["tool"] == "search_graph"
-    assert [result["memory_id"] for result in told.data["results"]] == [
-        row["fingerprintId"] for row in rows[:MAX_RECALLED]
-    ]
-    assert len(rows) > MAX_RECALLED
-    assert [result["alignments"] for result in told.data["results"]] == [
-        [row["views"].get(f"E{number}") for number in range(1, 14)] for row in rows[:MAX_RECALLED]
-    ]
+    assert len(told.data["results"]) == MAX_RECALLED
+    for row, result in zip(rows, told.data["results"], strict=False):
+        assert result["memory_id"] == row["fingerprintId"]
+        assert result["alignments"] == [row["views"].get(f"E{number}") for number in range(1, 14)]
     assert "Kuramoto" not in orjson.dumps(told.data).decode()
     assert node.store.sql("SELECT count(*), count(DISTINCT rank) FROM context_recalls") == [(50, 50)]
 

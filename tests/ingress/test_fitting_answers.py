@@ -207,7 +207,13 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.call("belief_query", query=query, limit=100, include_superseded=True)
         await reader.call("hybrid_search", query_text=query, top_k=100)
         await reader.call("search_graph", query=query, topK=100)
-        await reader.call("search_teleological", query_content=query, max_results=400, min_similarity=0)
+        found = await reader.call("search_teleological", query_content=query, max_results=400, min_similarity=0)
+        if found["results"]:
+            about = {"query_vector_id": found["results"][0]["id"], "result_vector_id": found["results"][0]["id"]}
+            await reader.call("update_synergy_matrix", **about, feedback="relevant")
+            await reader.call("fuse_embeddings", memory_id=found["results"][0]["id"])
+        asked = {"content": query, "compute_tucker": True, "include_per_embedder": True}
+        await reader.call("compute_teleological_vector", **asked)
         await reader.call("manage_teleological_profile", action="list")
         await reader.call("inner_voice.retrieve", query=query, top_k=50, floor=0.0)
         await reader.read(f"memory://l2-insights?query={query}&top_k=100")

@@ -53,12 +53,12 @@ def test_of_notes_from_daily_work_four_of_five_changes_are_recognised_outside_en
     assert counts["change"][0] >= 25 and counts["harmless"][0] == 0, "docs/search.md has these figures"
 
 
-def test_on_the_set_for_reporting_at_most_one_of_thirty_harmless_differences_is_taken_for_a_change(
+def test_on_the_set_for_reporting_at_most_one_of_sixty_harmless_differences_is_taken_for_a_change(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     counts = counted("updates", capsys)
     assert counts["change"][1] == counts["harmless"][1] == 60
-    assert counts["change"][0] >= 31 and counts["harmless"][0] <= 2, "docs/search.md has these figures"
+    assert counts["change"][0] >= 39 and counts["harmless"][0] <= 1, "docs/search.md has these figures"
 
 
 def test_a_change_between_beliefs_is_a_tension() -> None:
@@ -87,6 +87,11 @@ def test_a_change_between_beliefs_is_a_tension() -> None:
         ("The kiosk opens at 7.", "From Monday on the kiosk opens at 6:30."),
         ("Vacation requests go to Helen.", "Send vacation requests to HR, Helen stopped handling them."),
         ("The user wants answers in French.", "The user wants answers in English from now on."),
+        ("Tracing is on in the shop.", "Turned tracing off in the shop, it was too slow."),
+        ("Deadline for the audit is 1 June.", "The audit is due on 15 June."),
+        ("Papers are due on 3 May.", "Papers are due on 3 July."),
+        ("The launch is planned for the first week of March.", "The launch slipped to April."),
+        ("Acme is on the Gold plan.", "Acme downgraded to the Silver plan."),
     ],
 )
 def test_a_change_is_found_in_another_order_in_one_of_several_clauses_and_by_who_or_what_has_gone(
@@ -107,6 +112,9 @@ def test_a_change_is_found_in_another_order_in_one_of_several_clauses_and_by_who
         ("Let me run the tests of the parser.", "Let me run the linter of the parser now."),
         ("Jon is working on a book.", "Jon is working on promoting his shop."),
         ("Rack 2 is full.", "Rack 3 is empty."),
+        ("The index has 12 shards.", "The index has two replicas per shard."),
+        ("Trial 1: raised the rate to 10, no effect.", "Trial 2: raised the rate to 20, it diverged."),
+        ("The team meets on Tuesday.", "The team meets with the customer on Friday."),
     ],
 )
 def test_other_names_with_numbers_occasions_places_of_work_and_courtesies_are_no_changes(

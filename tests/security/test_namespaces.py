@@ -45,6 +45,9 @@ WITHOUT_DATA = {
     "agreement": "as `get_golden_test_results`",
     "get_graph_manifest": "it says what the node is made of",
     "why": "ranks and scores of what it was asked about",
+    "get_graph_manifest": "what the node is made of, and which of its parts answer",
+    "get_memetic_status": "counts and figures only",
+    "utl_status": "as `get_memetic_status`",
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""

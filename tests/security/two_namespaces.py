@@ -369,6 +369,8 @@ async def _context_graph(side: Side) -> None:
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
     await side.ok("manage_teleological_profile", action="create", name=side.say("weights of trucks"))
+    about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
+    await side.ok("update_synergy_matrix", **about, feedback="relevant")
     await side.ok("fuse_embeddings", memory_id=kept["fingerprintId"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")

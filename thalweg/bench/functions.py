@@ -1,6 +1,7 @@
 """Functions of real transcripts as memories, and their names in words as questions.
 
-For `thalweg bench views --functions`. The transcripts are not in this repository (docs/benchmarks.md says which, and where they are from).
+For `thalweg bench views --functions`. The transcripts are not in this repository: docs/benchmarks.md says which, and
+where they are from.
 """
 
 from __future__ import annotations

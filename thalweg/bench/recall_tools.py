@@ -64,6 +64,7 @@ class _Toolset:
     id_written: str
     limit: str
     id_found: str
+    query: str = "query"
 
 
 TOOLSETS: Mapping[str, _Toolset] = {
@@ -84,6 +85,16 @@ TOOLSETS: Mapping[str, _Toolset] = {
         id_written="fingerprintId",
         limit="topK",
         id_found="fingerprintId",
+    ),
+    "search_teleological": _Toolset(
+        write="store_memory",
+        event_type="context.memory.stored",
+        about={},
+        id_of=memory_id_of,
+        id_written="fingerprintId",
+        limit="max_results",
+        id_found="id",
+        query="query_content",
     ),
 }
 """By the tool that searches."""
@@ -192,7 +203,7 @@ async def _ask(
         places = _TurnFinder(turns, toolset.id_found)
         for question in conversation.questions[:questions]:
             started = time.perf_counter()
-            answer = await _call(agent, tool, {"query": question.text, toolset.limit: LIMIT})
+            answer = await _call(agent, tool, {toolset.query: question.text, toolset.limit: LIMIT})
             found.durations_ms.append((time.perf_counter() - started) * 1000)
             rows = answer["results"]
             ranked = [said for row in rows if (said := places.turn_of(row)) is not None]

@@ -170,7 +170,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
 )
 @click.option(
     "--tool",
-    type=click.Choice(["journal_query", "search_graph"]),
+    type=click.Choice(["journal_query", "search_graph", "search_teleological"]),
     default="journal_query",
     show_default=True,
     help="Through the tools: the one that searches.",

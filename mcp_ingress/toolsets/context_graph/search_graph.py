@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from datetime import UTC
 from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
@@ -18,7 +20,9 @@ from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.nearness import Nearness, nearness_of
+from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors
 from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
 from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
@@ -46,24 +50,33 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     chosen = Filter(call.namespace, toolsets=(TOOLSET,), kinds=(modality,) if modality else ())
     is_fresh = await call.fresh(vectors=True)
 
-    def near(
-        cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
-    ) -> tuple[SearchResult, list[Row]]:
-        found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
-        memories = _read_memories(cursor, call.namespace, found.hits)
-        reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
-        views = _views(reader, query, found.hits, nearness, call)
-        return found, [
-            _shown(hit, nearness[hit.label], memories, call.namespace) | {"views": view}
-            for hit, view in zip(found.hits, views, strict=True)
-        ]
-
-    found, rows = await call.search(query, chosen, arguments["topK"], near)
+    found, rows = await call.search(
+        query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least)
+    )
     leave_recall(call, "search_graph", query, rows)
     notes: dict[str, Any] = {} if is_fresh else {"stale": True}
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {"success": True, "results": rows, "count": len(rows), **notes}
+
+
+def _search(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    query: Query,
+    prefetched: DocumentMatches | None,
+    *,
+    call: Call,
+    least: float,
+) -> tuple[SearchResult, list[Row]]:
+    """What is found, and its rows: one turn on a reader thread."""
+    found, nearness = _near_enough(cursor, indexes, query, prefetched, least)
+    memories = _read_memories(cursor, call.namespace, found.hits)
+    reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+    compared = _compared(reader, query, found.hits, nearness, call)
+    return found, [
+        _shown(hit, nearness[hit.label], memories, call.namespace) | compared[hit.record_id] for hit in found.hits
+    ]
 
 
 def _near_enough(
@@ -81,27 +94,44 @@ def _near_enough(
     return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
 
 
-def _views(
+def _compared(
     reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
-) -> list[dict[str, float]]:
-    """Of each hit how near it is to the query in each view, E1 to E13.
+) -> dict[str, Row]:
+    """By memory how near it is to the query in each view and by the purpose of both.
 
     A view that says nothing of the two is left out. The query's neighbours are the nearest of the hits: another look at
     all vectors would take as long as the search.
     """
-    if not hits:
-        return []
     encoded = EncodedQuery(query.vector, query.tokens, query.space)
     cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
     near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
+    stored = [one for one in reader.stored([hit.record_id for hit in hits]) if one is not None]
+    if not stored:
+        return {}
     asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
-    stored = reader.stored([hit.record_id for hit in hits])
-    rows = iter(alignments(asked, [one for one in stored if one is not None]).tolist())
-    return [{} if one is None else _said(next(rows)) for one in stored]
+    aligned = alignments(asked, stored)
+    purpose = provisional_purpose(reader, call.part(Purposes))
+    purposes = purpose_vectors(purpose, [asked, *stored])
+    similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
+    return {
+        str(one.memory_id): {
+            "views": _said(aligned[place].tolist()),
+            "purposeAlignment": round(float(similar[place]), DIGITS),
+            "dominantEmbedder": f"E{dominant[place] + 1}",
+            "thetaToNorthStar": _mean(purposes[place + 1]),
+        }
+        for place, one in enumerate(stored)
+    }
 
 
 def _said(aligned: Sequence[float]) -> dict[str, float]:
     return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
+
+
+def _mean(purpose: np.ndarray) -> float:
+    """The mean alignment with the purpose over the views that say something; 0 where none does."""
+    known = purpose[~np.isnan(purpose)]
+    return round(float(known.mean()), DIGITS) if len(known) else 0.0
 
 
 class _MemoryRow(NamedTuple):
@@ -199,6 +229,13 @@ TOOL = Tool(
                             "type": "object",
                             "description": "Nearness to the query in each view that says something, E1 to E13",
                             "additionalProperties": {"type": "number", "minimum": -1, "maximum": 1},
+                        },
+                        "purposeAlignment": {**_UNIT, "description": "Of the purposes of query and memory"},
+                        "dominantEmbedder": {**_TEXT, "description": "The view in which it stands out among the rows"},
+                        "thetaToNorthStar": {
+                            "type": "number",
+                            "description": "Its mean alignment with the purpose; until a goal is found, with the most "
+                            "central of the first memories",
                         },
                         **REPEATED,
                         **CHANGED,

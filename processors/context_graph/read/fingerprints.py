@@ -173,19 +173,16 @@ class FingerprintReader:
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
         moment = self._moment_after_all(at.timestamp(), session_id)
         made = fingerprint(features, moment, vector=encoded.vector if is_live else None, tokens=tokens)
-        if near is None:
-            return self.as_query(made, text)
-        return replace(
-            made, neighbours=self._mean(np.array(near[:NEIGHBOURS], np.int64)), rarity=self._rarity(made, text)
-        )
+        return self.as_query(made, text, near)
 
-    def as_query(self, one: Fingerprint, text: str | None = None) -> Fingerprint:
+    def as_query(self, one: Fingerprint, text: str | None = None, near: Sequence[int] | None = None) -> Fingerprint:
         """A fingerprint with its nearest memories, and how rare its words are among all.
 
-        `text`: its text; of a stored memory it is read.
+        `text`: its text; of a stored memory it is read. `near`: as `of_text`; else they are looked for.
         """
         read = text if text is not None else self._text(one.memory_id)
-        return replace(one, neighbours=self._neighbours(one), rarity=self._rarity(one, read))
+        neighbours = self._neighbours(one) if near is None else self._mean(np.array(near[:NEIGHBOURS], np.int64))
+        return replace(one, neighbours=neighbours, rarity=self._rarity(one, read))
 
     def _read(self, labels: Sequence[int], tokens: Mapping[int, _Tokens]) -> dict[int, _MemoryText]:
         rows = execute(

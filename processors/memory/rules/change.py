@@ -1,9 +1,9 @@
 """Whether of two statements about the same thing one changes what the other says.
 
 Both are sentences in plain English, as people and agents write them. A change is recognised where one of these holds:
-both say the same of the same thing but for one value; the newer names what was given up (`from A to B`, `instead of
-A`); it says by its verb that a thing has gone elsewhere (`moved to`, `was rewritten in`); one denies what the other
-says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
+both say the same of the same thing but for one value, in any order; the newer names what was given up (`from A to B`,
+`instead of A`); it says by its verb that a thing has gone elsewhere (`moved to`, `was rewritten in`); one denies what
+the other says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from processors.memory.rules.vocabulary import (
     AT,
     AUXILIARIES,
     BEING,
+    CASES,
     CUTS,
     ENDS,
     GERUND,
@@ -75,7 +76,7 @@ def _revises(older: Statement, newer: Statement) -> bool:
 
 
 def _is_told(statement: Statement) -> bool:
-    """Whether it tells of an occasion (`fixed a bug in …`, `was sent to …`), which another one does not change."""
+    """Whether it tells of an occasion, which another one does not change: `fixed a bug in …`."""
     words, stems = statement.plain, statement.words
     if words and PARTICIPLE.fullmatch(words[0]) and stems[0] not in TURNS and not IS & set(statement.raw):
         return True
@@ -107,31 +108,29 @@ def _is_filled(older: Statement, newer: Statement, one: int, other: int) -> bool
     if len(found.newer) - len(lacking) != 1 or len(set(relations)) < len(relations):
         return False
     [new] = [slot for slot in found.newer if slot not in lacking]
-    is_modified = new.relation == "be" and all(slot.relation in MODIFIES for slot in lacking)
+    is_modified = (
+        new.relation == "be" and not all(map(measure, new.words)) and all(slot.relation in MODIFIES for slot in lacking)
+    )
     if lacking and not newer.is_marked and not is_modified:
         return False
     if new.relation != "be" and any(slot.relation == "be" for slot in found.older):
         return False
     olds = [slot for slot in found.older if slot.relation == new.relation]
-    if len(olds) != 1 or _scoped(older, newer, olds[0]):
+    if len(olds) != 1 or any(slot.relation in CASES for slot in found.older if slot not in olds):
         return False
-    if any(sum(measure(word) == "number" for word in slot.words) > 1 for slot in (olds[0], new)):
+    old = olds[0]
+    if any(sum(measure(word) == "number" for word in slot.words) > 1 for slot in (old, new)):
+        return False
+    if all(map(measure, old.words)) != all(map(measure, new.words)):
         return False
     before = (*sorted({*found.shared, *(OPEN & set(older.words))}), new.relation)
-    return Values(before, olds[0].words, new.words, _says_how(olds[0], new, older, newer)).excludes(newer.is_marked)
+    return Values(before, old.words, new.words, _says_how(old, new, older, newer)).excludes(newer.is_marked)
 
 
 def _subject(statement: Statement) -> frozenset[str]:
     """The words before the first relation of a statement."""
     slots = slots_of(statement.words)
     return frozenset(slots[0].words) if slots and slots[0].relation == HEAD else frozenset()
-
-
-def _scoped(older: Statement, newer: Statement, value: Slot) -> bool:
-    """Whether the older is about a case that the newer leaves open: `on Linux`, `for tests`."""
-    named = {slot.relation for slot in slots_of(newer.words)}
-    left_out = [slot for slot in slots_of(older.words) if slot.relation not in named and slot != value]
-    return any(slot.relation in ("for", "if", "when") for slot in left_out)
 
 
 def _says_how(old: Slot, new: Slot, older: Statement, newer: Statement) -> bool:
@@ -174,7 +173,9 @@ def _denies(older: Statement, newer: Statement) -> bool:
         return bool(said.contents)
     if len(denied.contents & said.contents) < 2:
         return False
-    return denied.contents < said.contents or (denied.has_ended and said.contents < denied.contents)
+    if denied.has_ended and said.contents - BEING <= denied.contents:
+        return True
+    return denied.contents < said.contents
 
 
 def _turns(older: Statement, newer: Statement) -> bool:
@@ -194,7 +195,8 @@ def _turns(older: Statement, newer: Statement) -> bool:
     rest = older.contents - about
     is_turn = words[place] in TURNS
     if _measures(new):
-        return (is_turn or words[target] in ("to", "until")) and bool(_measures(new) & _measures(sorted(rest)))
+        sorts = {measure(word) for word in new} & {measure(word) for word in rest}
+        return (is_turn or words[target] in ("to", "until")) and bool(sorts - {None})
     if not is_turn or words[target] == "until" or not about & _subject(older):
         return False
     values = [slot for slot in slots_of(older.words) if slot.relation in AT and not about & set(slot.words)]
@@ -285,8 +287,8 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
                 yield Values(a[:first], a[first : one - rest], b[second : other - rest], False)
 
 
-def _is_numbered(words: Sequence[str], place: int, length: int) -> bool:
-    """Whether the number at this place is the end of a name of what the statement is about: `Node 3 is down`."""
+def _is_numbered(words: tuple[str, ...], place: int, length: int) -> bool:
+    """Whether the number at this place ends the name of the subject: `Node 3 is down`."""
     after = words[place + length :]
     return all(slot.relation == HEAD for slot in slots_of(words[:place])) and bool(
         slots_of(words[:place]) and after and (after[0] == "be" or set(after) & AT)
@@ -322,8 +324,8 @@ def _places(words: Sequence[str]) -> list[int]:
 
 
 def _is_same_unit(x: Sequence[str], y: Sequence[str]) -> bool:
-    first, second = ({word for word in words if not measure(word)} for words in (x, y))
-    return not first or not second or first == second or first | second <= UNITS
+    first, second = ({word for word in words if not measure(word) and word != "tim"} for words in (x, y))
+    return first == second or first | second <= UNITS
 
 
 def _alike(a: Sequence[str], b: Sequence[str]) -> int:

@@ -33,7 +33,7 @@ def gives_up(older: Statement, newer: Statement) -> bool:
 
 
 def _gone(words: Sequence[str]) -> frozenset[str]:
-    """What a clause says has gone, or is not so: `Helen stopped handling them`, `tox is gone`, `not the old one`."""
+    """What a clause says has gone, or is not so: `Helen stopped …`, `tox is gone`, `not the old one`."""
     place = next((place for place, word in enumerate(words) if word in LEAVING), 0)
     if words and words[0] in ("not", "no"):
         return contents(word for word in words[1:] if word not in ("any", "more", "longer"))

@@ -1,4 +1,4 @@
-"""The parts of a statement, in whatever order they stand: what it is about, and what is said with which relation.
+"""The parts of a statement in any order: what it is about, and what is said with which relation.
 
 `Uploads above 20 MB are rejected` and `Uploads are rejected above 50 MB` have the same parts but for one value.
 """
@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from processors.memory.rules.statement import is_content, word_set
+from processors.memory.rules.statement import is_content, measure, word_set
 
 HEAD = ""
 """The relation of what stands before the first one: the subject, mostly."""
@@ -44,7 +45,8 @@ class Difference(NamedTuple):
     newer: Sequence[Slot]
 
 
-def slots_of(words: Sequence[str]) -> list[Slot]:
+@lru_cache(maxsize=8192)
+def slots_of(words: tuple[str, ...]) -> tuple[Slot, ...]:
     """The slots of a statement's stems; of relations in a row (`is in`) the last one counts."""
     found, relation, content = list[Slot](), HEAD, list[str]()
     for word in words:
@@ -54,10 +56,10 @@ def slots_of(words: Sequence[str]) -> list[Slot]:
             relation, content = _SAME.get(word, word), []
         elif is_content(word):
             content.append(word)
-    return [*found, Slot(relation, tuple(content))] if content else found
+    return (*found, Slot(relation, tuple(content))) if content else tuple(found)
 
 
-def difference(older: Sequence[str], newer: Sequence[str], empty: Collection[str]) -> Difference:
+def difference(older: tuple[str, ...], newer: tuple[str, ...], empty: Collection[str]) -> Difference:
     """How two statements differ by their stems. `empty`: words that mean nothing by themselves."""
     one, other = slots_of(older), slots_of(newer)
     shared = frozenset(word for slot in one for word in slot.words) & {word for slot in other for word in slot.words}
@@ -67,4 +69,9 @@ def difference(older: Sequence[str], newer: Sequence[str], empty: Collection[str
 
 def _without(slots: Sequence[Slot], shared: Collection[str]) -> list[Slot]:
     left = [Slot(slot.relation, tuple(word for word in slot.words if word not in shared)) for slot in slots]
-    return [slot for slot in left if slot.words]
+    return [Slot(_relation(slot), slot.words) for slot in left if slot.words]
+
+
+def _relation(slot: Slot) -> str:
+    """`is on 3 May` and `is 3 May` say the same."""
+    return "be" if slot.relation == "on" and all(map(measure, slot.words)) else slot.relation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -25,11 +25,13 @@ def word_set(text: str) -> frozenset[str]:
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\u3002")
 _FROM_THEN = re.compile(
-    r"(?:[Ss]ince|[Ff]rom|[Aa]s of) "
+    r"After the \w+,? (?=the |we |our )|(?:[Ss]ince|[Ff]rom|[Aa]s of) "
     r"(?:[A-Z]\w+|today|tomorrow|now|next \w+|version [\d.]+)(?: \d+)?(?: on)?,? "
 )
 """`From Monday on the kiosk opens at 7`, at the start of a sentence."""
 _CLAUSE = re.compile(r"[,;:] ")
+_NUMBERED = re.compile(r"[^:,;]*\d: ")
+"""`Attempt 2: raised the limit`: what follows is about that one."""
 _LABEL = re.compile(r"([^:,;]+): ([^:,;]+)")
 """`Product owner of checkout: Tom`."""
 MAX_LABEL_WORDS, MAX_VALUE_WORDS = 6, 4
@@ -60,7 +62,7 @@ _BE = word_set("is are was were be been being am")
 _NEGATIONS = word_set("not no never n't cannot neither none nobody nothing false incorrect wrong")
 _NEGATING = word_set("fail reject deny refuse avoid")
 _PLANS = word_set(
-    "might could would maybe perhaps plan plans planned planning consider considering considered want wants if "
+    "might could would maybe perhaps planned planning consider considering considered want wants if "
     "let let's whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests suggested idea"
 )
 _POSSESSIVES = word_set("my our the your his her their")
@@ -104,6 +106,8 @@ _PLAINER: _Phrases = (
     (("due", "on"), ("on",)),
     (("user", "wants"), ("user", "prefers")),
     (("user", "would", "like"), ("user", "prefers")),
+    (("has", "been"), ("is",)),
+    (("have", "been"), ("are",)),
     (("gave", "up"), ("stopped",)),
     (("given", "up"), ("stopped",)),
     (("went", "up"), ("raised",)),
@@ -121,8 +125,6 @@ _EMPTY: _Phrases = tuple(
         "as of now",
         "from now on",
         "these days",
-        "has been",
-        "have been",
         "is done",
         "are done",
     )
@@ -159,6 +161,8 @@ def stem(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             left = word[: -len(ending)]
+            if ending in ("ed", "ing") and left[-1] == left[-2] and left[-1] in "bdgmnprt":
+                return left[:-1]
             return stem(left) if ending.startswith("ment") else left
     return word
 
@@ -178,7 +182,7 @@ def measure(word: str) -> str | None:
         return "frequency"
     if word in _WEEKDAYS:
         return "weekday"
-    return "month" if word in _MONTHS else "span" if word in _SPANS else None
+    return "month" if word in _MONTHS or word == "month-5" else "span" if word in _SPANS else None
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,8 @@ class Statement:
                 found += ["can", "not"]
             elif token.endswith("n't"):
                 found += [token[:-3], "not"]
+            elif token == "may" and found and found[-1][0].isdigit():
+                found.append("month-5")
             elif token[0].isdigit():
                 found.append(token.replace(" ", "") if token[-1] == "m" else re.sub(r",(?=\d{3}(?:\D|$))", "", token))
             else:
@@ -216,7 +222,9 @@ class Statement:
         """The words that are written with a capital or a digit, case-folded, but for the first one."""
         found = _TOKEN.findall(unicodedata.normalize("NFKC", self.text).replace("\u2019", "'"))
         return frozenset(
-            word.casefold().removesuffix("'s") for word in found[1:] if word != word.lower() or re.search(r"\d", word)
+            word.casefold().removesuffix("'s")
+            for word in found[1:]
+            if word != word.lower() or re.search(r"[\d/._]", word)
         )
 
     @cached_property
@@ -239,7 +247,7 @@ class Statement:
             and not words & _PLANS
             and not words & _COMPARISONS
             and self.raw[-1] != "too"
-            and not _follows(self.raw, "as", "well")
+            and not any(_follows(self.raw, *phrase) for phrase in (("as", "well"), ("plan", "to"), ("plans", "to")))
         )
 
     @cached_property
@@ -290,7 +298,8 @@ def statements_of(text: str) -> tuple[Statement, ...]:
         whole = Statement(_from_now((sentence or "").strip()))
         found += [whole] if whole.is_comparable else []
         if not whole.text.endswith("?"):
-            parts = [part.removeprefix("and ").strip() for part in _CLAUSE.split(whole.text)]
+            label = _NUMBERED.match(whole.text)
+            parts = [] if label else [part.removeprefix("and ").strip() for part in _CLAUSE.split(whole.text)]
             clauses = [Statement(part) for part in (*_labelled(whole.text), *(parts if len(parts) > 1 else ()))]
             found += [clause for clause in clauses if clause.is_clause]
             found += [clause for one in clauses or [whole] for clause in _predicates(one) if clause.is_clause]
@@ -333,9 +342,16 @@ def _is_verb(word: str) -> bool:
     )
 
 
+def _first(words: Sequence[str], among: Collection[str]) -> int:
+    """Where the first of these words stands; 0: nowhere."""
+    return next((place for place, word in enumerate(words) if word in among), 0)
+
+
 def _states(words: Sequence[str]) -> list[str]:
     """`is on` and `is off` as `is enabled` and `is disabled`."""
     states = {"on": "enabled", "off": "disabled"}
+    if words and words[0] in ("turned", "switched") and (end := _first(words[:5], states)):
+        words = [*words[1:end], "is", states[words[end]], *words[end + 1 :]]
     return [
         states[word]
         if word in states and place and words[place - 1] in _BE and (*words, "for")[place + 1] in _AFTER_STATE

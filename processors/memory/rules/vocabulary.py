@@ -1,4 +1,4 @@
-"""The words by which the rules of change know what a statement says, as stems unless a line says otherwise."""
+"""The words by which the rules of change know what a statement says; mostly stems."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from processors.memory.rules.statement import word_set
 
 TURNS = word_set(
     "hand pass transf switch migr mov chang upgrad port convert transition renam rewritten rewrit rewrot rais lower "
-    "increas reduc cut set upd downgrad reloc extend shorten transferr postpon delay adjust bump"
+    "increas reduc cut set upd downgrad reloc extend shorten transfer postpon delay adjust bump"
 )
 """Verbs that say by themselves that something is otherwise than before, as stems."""
 STATES = word_set(
@@ -19,6 +19,8 @@ VAGUE = word_set("deadlin limit number count date amount all")
 """What names a property that its value names too."""
 MODIFIES = frozenset(("with", "of"))
 """What says more of a value, where other relations tell in which case it holds."""
+CASES = frozenset(("for", "if", "when"))
+"""What says of which case alone something is said."""
 BEING = word_set("start begin happen run liv stay sit stand go goe stor kept keep host locat loc serv send sent plac")
 """What says little more than that something is."""
 AT = word_set("in on at with by as to under over through via into from be call nam prefer liv use")
@@ -66,7 +68,7 @@ OPPOSITES = (
     ("synchronous", "asynchronous"),
     ("synchronousl", "asynchronousl"),
     ("manuall", "automaticall"),
-    ("start", "stopp"),
+    ("start", "stop"),
     ("alive", "dead"),
     ("up", "down"),
 )
