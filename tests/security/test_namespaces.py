@@ -43,7 +43,6 @@ WITHOUT_DATA = {
     "session_open": "counts only; `_an_empty_namespace_stays_empty` looks at them",
     "session_close": "as `session_open`",
     "agreement": "as `get_golden_test_results`",
-    "get_graph_manifest": "it says what the node is made of",
     "why": "ranks and scores of what it was asked about",
     "get_graph_manifest": "what the node is made of, and which of its parts answer",
     "get_memetic_status": "counts and figures only",
