@@ -175,6 +175,7 @@ async def told_status(way: Way, memories: int) -> dict[str, Any]:
     status = beats(await way.ask("get_memetic_status"))
     assert (status["phase"], status["fingerprintCount"], status["nodeCount"]) == ("Infancy", memories, memories)
     assert status["storageSizeBytes"] >= 10 * status["nodeCount"], "the bytes of what its own memories say"
+    assert status["storageSizeBytes"] > 0
     assert status["layers"] == dict.fromkeys(LAYERS, "active")
     pulse, utl = status["_cognitive_pulse"], status["utl"]
     assert {utl[name] for name in ("entropy", "coherence")} == {pulse["entropy"], pulse["coherence"]}

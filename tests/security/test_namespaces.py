@@ -44,7 +44,6 @@ WITHOUT_DATA = {
     "session_close": "as `session_open`",
     "agreement": "as `get_golden_test_results`",
     "update_synergy_matrix": "how 78 numbers of the caller's own namespace changed",
-    "get_graph_manifest": "what the server is made of",
     "why": "ranks and scores of what it was asked about",
     "get_graph_manifest": "what the node is made of, and which of its parts answer",
     "get_memetic_status": "counts and figures only",

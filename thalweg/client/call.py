@@ -32,6 +32,7 @@ PROTOCOL = "2025-06-18"
 FRESHNESS_META = "thalweg/freshness"
 INVALID_PARAMS, CONNECTION_CLOSED = -32602, -32000
 """With the second a node that stops answers what it can no longer work on."""
+RETIRED = "retired_tool"
 SENTENCES = ("message", "error_message", "details", "error")
 """Where the answer of a failed tool has its sentence; the name is the toolset's choice."""
 FAILED, USAGE_ERROR = 1, 2
@@ -141,8 +142,9 @@ def _show(answer: Mapping[str, Any]) -> int:
     """Print the tool's object, or the JSON-RPC error, and the sentence of a failure. The exit code."""
     if (error := answer.get("error")) is not None:
         _print(error)
-        # what has no data was refused before a tool saw it: the tool or the parameters are not what there is
-        is_usage = error.get("code") == INVALID_PARAMS and not error.get("data")
+        # without data it was refused before any tool saw it: the tool or the parameters are not what there is
+        reason = (error.get("data") or {"reason": RETIRED}).get("reason")
+        is_usage = error.get("code") == INVALID_PARAMS and reason == RETIRED
         return _complain(error.get("message"), USAGE_ERROR if is_usage else FAILED)
     body = answer["result"].get("structuredContent", {})
     _print(body)
