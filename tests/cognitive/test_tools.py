@@ -192,6 +192,7 @@ def golden_set(expected: list[int]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.process
 async def test_a_golden_test_measures_with_the_same_search_and_needs_three_days_for_a_baseline(
     node: CognitiveNode,
 ) -> None:

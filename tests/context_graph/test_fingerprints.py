@@ -25,6 +25,8 @@ from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 from thalweg.bench.functions import read_functions
 
+pytestmark = pytest.mark.process
+
 CAUSED = "The build failed because the cache was stale."
 CAUSING = "The cache was stale because the build failed."
 LONG = "The gulls nest on the north wall of the harbour, and the tide turns. " * 60

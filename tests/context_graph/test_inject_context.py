@@ -123,6 +123,7 @@ async def test_of_two_bodies_under_one_request_id_the_first_stands_and_a_resend_
     assert learned(node)[0][0] == 2
 
 
+@pytest.mark.process
 async def test_a_rebuild_from_the_log_learns_the_same(agent: Agent, node: EmbeddingNode) -> None:
     for number in range(60):
         await (
@@ -166,6 +167,7 @@ async def test_what_a_producer_injects_moves_the_means_only_with_findings(agent:
     assert status == "refused" and "blank" in str(message) and learned(node)[0][0] == 2
 
 
+@pytest.mark.process
 async def test_when_the_matter_changes_the_pulse_leaves_open_and_comes_back(agent: Agent) -> None:
     for number in range(90):
         pulse = (await inject(agent, said(SEA, number)))["_cognitive_pulse"]
@@ -187,6 +189,7 @@ class RecordingEmbedder(HashingEmbedder):
         return super().encode(texts)
 
 
+@pytest.mark.process
 async def test_a_memory_of_many_windows_is_measured_by_its_first(agent: Agent, node: EmbeddingNode) -> None:
     node.services.embedder = recording = RecordingEmbedder()
     answer = await inject(agent, "tide and harbour " * 60_000)

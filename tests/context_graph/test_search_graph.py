@@ -178,6 +178,7 @@ async def test_of_a_long_content_the_part_that_fits_is_shown_and_the_rest_has_an
     assert row["whole"] == f"thalweg://memory/{stored['fingerprintId']}"
 
 
+@pytest.mark.process
 async def test_a_mebibyte_of_content_is_kept_and_found(agent: Agent) -> None:
     line = "Gulls nest on the north wall of the harbour.\n"
     content = (line * (MAX_CONTENT_BYTES // len(line) + 1))[: MAX_CONTENT_BYTES - 7] + " barome"

@@ -53,6 +53,7 @@ async def test_the_printed_requests_are_kept_as_they_were_sent(agent: Agent, nod
     ]
 
 
+@pytest.mark.process
 async def test_the_same_content_fifty_times_at_once_is_one_memory_with_all_tags_and_the_highest_importance(
     agent: Agent, node: EmbeddingNode
 ) -> None:
