@@ -86,7 +86,7 @@ class Means:
 
 
 def _mean(known: float, new: float) -> float:
-    return (1.0 - ALPHA) * known + ALPHA * new
+    return round((1.0 - ALPHA) * known + ALPHA * new, 12)  # 0.65 in the pulse, not 0.6499999999999999
 
 
 def learning_score(

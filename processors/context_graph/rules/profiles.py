@@ -68,7 +68,7 @@ def normalised(field: str, numbers: Sequence[float]) -> tuple[float, ...]:
     if largest <= 0:
         raise ProfileError(field, f"The argument `{field}` has no number above 0, so that nothing would be weighed.")
     scaled = [number / largest for number in numbers]  # so that huge numbers do not sum to infinity
-    return tuple(number / sum(scaled) for number in scaled)
+    return tuple(round(number / sum(scaled), 12) for number in scaled)
 
 
 def view_weights(numbers: Sequence[float], field: str = "embedder_weights") -> tuple[float, ...]:

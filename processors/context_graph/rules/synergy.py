@@ -87,14 +87,14 @@ def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float,
     return SynergyUpdate(
         matrix=learned,
         pairs_updated=int(np.count_nonzero(changes)),
-        mean_before=float(before.mean()),
-        mean_after=float(after.mean()),
-        frobenius_delta=float(np.linalg.norm(learned - matrix)),
+        mean_before=round(float(before.mean()), 9),
+        mean_after=round(float(after.mean()), 9),
+        frobenius_delta=round(float(np.linalg.norm(learned - matrix)), 9),
         largest_changes=[
             {
                 "pair": [f"E{PAIRS[0][place] + 1}", f"E{PAIRS[1][place] + 1}"],
-                "old": float(before[place]),
-                "new": float(after[place]),
+                "old": round(float(before[place]), 9),
+                "new": round(float(after[place]), 9),
             }
             for place in largest
         ],
