@@ -86,6 +86,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "external_room_id": ("room",),
     "id": ("remembered", "belief", "record", "talos_session", "conversation", "run"),
     "session": ("talos_session", "conversation", "run"),
+    "memory_id": ("graph_memory",),
+    "query_vector_id": ("graph_memory", "vector"),
+    "result_vector_id": ("graph_memory", "vector"),
+    "profile_id": ("profile",),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8

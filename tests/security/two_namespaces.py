@@ -363,18 +363,21 @@ async def _context_graph(side: Side) -> None:
         content = {"content": side.say(f"The {WORDS}, noted as {modality}."), "modality": modality, "tags": [side.mark]}
         kept = await side.ok("store_memory", **content, rationale=side.say("for the workshop"))
         side.know("record", kept["fingerprintId"])
+        side.know("graph_memory", kept["fingerprintId"])
     content = {"content": side.say(f"{WORDS} again"), "rationale": side.say("for the next one")}
     side.know("record", (await side.ok("inject_context", **content))["fingerprintId"])
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
-    await side.ok("manage_teleological_profile", action="create", name=side.say("weights of trucks"))
+    named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
+    profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
+    side.know("profile", profile)
+    await side.ok("manage_teleological_profile", action="read", profile_id=profile)
+    side.know("vector", (await side.ok("fuse_embeddings", memory_id=kept["fingerprintId"]))["vector_id"])
+    computed = await side.ok("compute_teleological_vector", content=side.say(f"The {WORDS}, computed."))
+    side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
-    await side.ok("fuse_embeddings", memory_id=kept["fingerprintId"])
-    about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
-    await side.ok("update_synergy_matrix", **about, feedback="relevant")
-    await side.ok("compute_teleological_vector", content=side.say(f"The {WORDS}, computed."))
 
 
 async def _again(side: Side) -> None:
