@@ -19,7 +19,7 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Texts
 from processors.embedding.model import Embedder
-from processors.embedding.query import encoded_document
+from processors.embedding.query import EncodedDocument, encoded_document
 from processors.memory.read.earlier import (
     Memory,
     changed_by,
@@ -80,32 +80,33 @@ def contradiction_fields(found: Iterable[Contradicted]) -> dict[str, Any]:
     return {"contradicts": rows} if rows else {}
 
 
-async def find_contradictions(call: Call, event: Event, vector: np.ndarray | None = None) -> Contradictions:
-    """What the memory of this event contradicts, which is being written. `vector`: its text's, where that is known.
+async def find_contradictions(call: Call, event: Event, known: EncodedDocument | None = None) -> Contradictions:
+    """What the memory of this event contradicts, which is being written. `known`: its text's vector, where there is one.
 
     It waits as long as a search waits for vectors, until what the caller wrote before is applied. What is left to the
     stage: texts longer than what is compared, and those that a model would have to be asked for over the network.
     """
     text = next(iter(texts_to_compare(event).values()), "")
     embedder = call.services.embedder
-    if not 0 < len(text) <= MAX_CHARACTERS or embedder is None or (vector is None and embedder.info.is_remote):
+    if not 0 < len(text) <= MAX_CHARACTERS or embedder is None or (known is None and embedder.info.is_remote):
         return Contradictions()
     wait_s = writes.time_left(call, call.services.limits.vector_wait_s)
     try:
         async with asyncio.timeout(wait_s):
             earlier = call.applied(writes.on_topic(call.read_token, MEMORY.name), timeout_s=wait_s)
-            is_applied, vector = await asyncio.gather(earlier, _encoded(embedder, text, vector))
-            found = [] if vector is None else await _find(call, event, text, vector)
+            is_applied, encoded = await asyncio.gather(earlier, _encoded(embedder, text, known))
+            found = [] if encoded.vector is None else await _find(call, event, text, encoded.vector, encoded.space)
     except (TimeoutError, Unavailable):
         return Contradictions(is_pending=True)
     return Contradictions(found, not (is_applied and call.services.spool.is_empty))
 
 
-async def _encoded(embedder: Embedder, text: str, vector: np.ndarray | None) -> np.ndarray | None:
-    return (await encoded_document(embedder, text))[0] if vector is None else vector
+async def _encoded(embedder: Embedder, text: str, known: EncodedDocument | None) -> EncodedDocument:
+    return await encoded_document(embedder, text) if known is None else known
 
 
-async def _find(call: Call, event: Event, text: str, vector: np.ndarray) -> list[Contradicted]:
+async def _find(call: Call, event: Event, text: str, vector: np.ndarray, space_name: str | None) -> list[Contradicted]:
+    """`space_name`: what the vector is of; another model may have become the live one since it was made."""
     services, namespace = call.services, call.namespace
     own = {identity for identity, _ in texts_to_embed(event)}
     moment = event.time.astimezone(UTC).replace(tzinfo=None)
@@ -114,7 +115,7 @@ async def _find(call: Call, event: Event, text: str, vector: np.ndarray) -> list
     def look(cursor: duckdb.DuckDBPyConnection) -> list[Contradicted]:
         indexes = services.indexes
         with indexes.searching():
-            space = indexes.space(services.embedder.info.space if services.embedder is not None else None)
+            space = indexes.space(space_name)
             [near] = nearest_memories(cursor, indexes, space, [(namespace, vector)])
             others = {memory.label: memory for memory in (*read_unembedded(cursor, namespace, late), *near)}
             found = changed_by(text, moment, list(others.values()), own)

@@ -20,6 +20,13 @@ class EncodedQuery(NamedTuple):
     space: str | None = None
 
 
+class EncodedDocument(NamedTuple):
+    """The unit vector that a text will have once it is stored, and its space. None when no model answers."""
+
+    vector: np.ndarray | None = None
+    space: str | None = None
+
+
 async def encoded_query(embedder: Embedder | None, text: str) -> EncodedQuery:
     """What a search needs of a query's text; empty without an embedder or while it does not answer."""
     if embedder is None:
@@ -31,12 +38,12 @@ async def encoded_query(embedder: Embedder | None, text: str) -> EncodedQuery:
     return EncodedQuery(vector, tokens, embedder.info.space)
 
 
-async def encoded_document(embedder: Embedder | None, text: str) -> tuple[np.ndarray | None, str | None]:
-    """The unit vector that a text will have once it is stored, and its space; None when no model answers."""
+async def encoded_document(embedder: Embedder | None, text: str) -> EncodedDocument:
+    """The vector of a text that is to be stored; empty without an embedder or while it does not answer."""
     if embedder is None:
-        return None, None
+        return EncodedDocument()
     try:
         vectors = await asyncio.get_running_loop().run_in_executor(None, encode_documents, embedder, [text])
     except EmbedderUnavailable:
-        return None, None
-    return vectors[0], embedder.info.space
+        return EncodedDocument()
+    return EncodedDocument(vectors[0], embedder.info.space)

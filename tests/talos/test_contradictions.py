@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_ingress.services import Limits
+from processors.embedding.hashing import HashingEmbedder
+from processors.embedding.model import Embedder
+from processors.embedding.query import EncodedDocument, encoded_document
 from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence.conftest import Believer
@@ -63,6 +66,20 @@ async def test_an_earlier_memory_without_a_vector_is_compared_too(node: Embeddin
     await write(node, OLD)
     [row] = (await write(node, NEW))["contradicts"]
     assert row["text"] == OLD and node.store.sql("FROM memory_changes") == []
+
+
+async def test_a_text_is_compared_in_the_space_of_its_vector_also_when_another_model_goes_live_meanwhile(
+    node: EmbeddingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def encoded_before_the_switch(embedder: Embedder, text: str) -> EncodedDocument:
+        encoded = await encoded_document(embedder, text)
+        node.services.embedder = HashingEmbedder(dim=64)
+        return encoded
+
+    await write(node, OLD)
+    monkeypatch.setattr("mcp_ingress.contradictions.encoded_document", encoded_before_the_switch)
+    [row] = (await write(node, NEW))["contradicts"]
+    assert row["text"] == OLD
 
 
 async def test_while_an_earlier_write_is_not_applied_the_answer_says_pending(node: EmbeddingNode) -> None:

@@ -13,7 +13,7 @@ from mcp_ingress.call import Call, Published
 from mcp_ingress.contradictions import Contradicted, contradiction_fields, find_contradictions
 from mcp_ingress.toolsets.valence.answers import CREATION_FIELDS, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
-from processors.embedding.query import encoded_document
+from processors.embedding.query import EncodedDocument, encoded_document
 from processors.memory.vector_facts import VECTOR_STAGE
 from processors.valence.read.tension_candidates import (
     ActiveBeliefs,
@@ -137,7 +137,8 @@ async def contradictions_of(
         for tension, side in sides
     ]
     known = {belief.id for belief in beliefs}
-    changed = (await find_contradictions(call, request, None if near.place is None else near.place.vector)).found
+    encoded = None if near.place is None else EncodedDocument(near.place.vector, near.space)
+    changed = (await find_contradictions(call, request, encoded)).found
     return contradiction_fields([*beliefs, *(each for each in changed if each.id not in known)])
 
 
