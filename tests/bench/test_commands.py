@@ -250,6 +250,36 @@ def test_pulse_tells_how_often_it_is_open_and_when_it_notices_another_matter(tmp
     assert len(figures) == 10
 
 
+@pytest.mark.process
+def test_views_tells_what_each_view_that_the_model_gives_finds_and_what_it_costs() -> None:
+    asked = ["--dataset", "messages", "--embedder", "hashing", "--questions", "5"]
+    result = CliRunner().invoke(cli, ["bench", "views", *asked, "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)["figures"]
+    found = {name.removesuffix("_r10") for name in figures if name.endswith("_r10")}
+    assert {"E1", "E9", "E13", "bm25", "mean"} <= found and not {"E5", "E11", "E12"} & found, "without token vectors"
+    assert figures["available_views"]["value"] == 10
+    assert figures["views_of_24_words_p50_ms"]["value"] > 0 and figures["align_400_p50_ms"]["value"] > 0
+
+
+@pytest.mark.process
+def test_functions_of_transcripts_are_asked_for_by_the_words_of_their_names(tmp_path: Path) -> None:
+    texts_of = [
+        f"func load{name}File(path string) error {{\n    // reads one file of the kind\n    return open{name}(path, 1)\n}}"
+        for name in ("Tide", "Harbour", "Gauge")
+    ]
+    lines = [json.dumps({"message": {"content": [{"text": f"Here it is:\n{text}\n"}]}}) for text in texts_of]
+    (tmp_path / "one.jsonl").write_text("\n".join(lines) + "\n{cut off")
+    asked = ["bench", "views", "--functions", str(tmp_path), "--embedder", "hashing", "--json"]
+    result = CliRunner().invoke(cli, asked)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)["figures"]
+    assert figures["questions"]["value"] == 3 and figures["E7_r10"]["value"] == 100
+    (tmp_path / "one.jsonl").write_text("{}")
+    refused = CliRunner().invoke(cli, asked)
+    assert refused.exit_code != 0 and "functions" in refused.output
+
+
 def test_a_change_is_noticed_with_the_first_entropy_above_the_cut() -> None:
     assert noticed_after([{"entropy": value} for value in (0.4, 0.5, 0.51, 0.2)]) == 3
     assert noticed_after([{"entropy": 0.5}] * 4) == 5

@@ -19,7 +19,7 @@ import numpy as np
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments, view_alignments
-from processors.context_graph.rules.views.catalogue import VIEWS, views_with
+from processors.context_graph.rules.views.catalogue import VIEWS, View, views_with
 from processors.context_graph.rules.views.centre import centre
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.views.outputs import common
@@ -75,7 +75,7 @@ def measure_views(dataset: str, embedder: Embedder, name: str, questions: int | 
             typed.append([of.ask(one, with_typos(one.text)) for one in chosen])
             if len(asked) == 1:
                 _time(report, of)
-    _report(report, asked, typed)
+    _report(report, made, asked, typed)
     return report
 
 
@@ -208,13 +208,16 @@ def chosen_weights(asked: Sequence[_Asked]) -> np.ndarray:
     return weights
 
 
-def _report(report: Report, asked: Sequence[Sequence[_Asked]], typed: Sequence[Sequence[_Asked]]) -> None:
+def _report(
+    report: Report, made: Sequence[View], asked: Sequence[Sequence[_Asked]], typed: Sequence[Sequence[_Asked]]
+) -> None:
     every = [one for some in asked for one in some]
     every_typed = [one for some in typed for one in some]
     report.add("questions", len(every), "")
     single = np.eye(len(VIEWS))
-    for number, view in enumerate(VIEWS):
-        report.add(f"{view.label}_r10", _recall(every, single[number]), "%")
+    for number, view in enumerate(made):
+        if view.available:  # the others rank nothing
+            report.add(f"{view.label}_r10", _recall(every, single[number]), "%")
     report.add("bm25_r10", _keywords(every), "%", bare=True)
     report.add("mean_r10", _recall(every, np.ones(len(VIEWS))), "%")
     if len(asked) > 1:
@@ -225,7 +228,8 @@ def _report(report: Report, asked: Sequence[Sequence[_Asked]], typed: Sequence[S
             }
             report.add(f"mix_{held_out}_r10", _recall(own, weights), "%")
     report.add("E9_with_typos_r10", _recall(every_typed, single[8]), "%")
-    report.add("E12_with_typos_r10", _recall(every_typed, single[11]), "%")
+    if made[11].available:
+        report.add("E12_with_typos_r10", _recall(every_typed, single[11]), "%")
     report.add("bm25_with_typos_r10", _keywords(every_typed), "%", bare=True)
     lost = _keywords(every) - _keywords(every_typed)
     fall = _recall(every, single[8]) - _recall(every_typed, single[8])
