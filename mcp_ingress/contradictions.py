@@ -81,7 +81,7 @@ def contradiction_fields(found: Iterable[Contradicted]) -> dict[str, Any]:
 
 
 async def find_contradictions(call: Call, event: Event, known: EncodedDocument | None = None) -> Contradictions:
-    """What the memory of this event contradicts, which is being written. `known`: its text's vector, where there is one.
+    """What the memory of this event, which is being written, contradicts. `known`: its text's vector, if there is one.
 
     It waits as long as a search waits for vectors, until what the caller wrote before is applied. What is left to the
     stage: texts longer than what is compared, and those that a model would have to be asked for over the network.

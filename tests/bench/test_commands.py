@@ -265,7 +265,8 @@ def test_views_tells_what_each_view_that_the_model_gives_finds_and_what_it_costs
 @pytest.mark.process
 def test_functions_of_transcripts_are_asked_for_by_the_words_of_their_names(tmp_path: Path) -> None:
     texts_of = [
-        f"func load{name}File(path string) error {{\n    // reads one file of the kind\n    return open{name}(path, 1)\n}}"
+        f"func load{name}File(path string) error {{\n    // reads one file of the kind\n"
+        f"    return open{name}(path, 1)\n}}"
         for name in ("Tide", "Harbour", "Gauge")
     ]
     lines = [json.dumps({"message": {"content": [{"text": f"Here it is:\n{text}\n"}]}}) for text in texts_of]
