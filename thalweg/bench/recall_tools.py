@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,15 @@ class _Toolset:
     query: str = "query"
 
 
+_GRAPH = _Toolset(
+    write="store_memory",
+    event_type="context.memory.stored",
+    about={},
+    id_of=memory_id_of,
+    id_written="fingerprintId",
+    limit="topK",
+    id_found="fingerprintId",
+)
 TOOLSETS: Mapping[str, _Toolset] = {
     "journal_query": _Toolset(
         write="journal_write",
@@ -77,25 +86,8 @@ TOOLSETS: Mapping[str, _Toolset] = {
         limit="limit",
         id_found="id",
     ),
-    "search_graph": _Toolset(
-        write="store_memory",
-        event_type="context.memory.stored",
-        about={},
-        id_of=memory_id_of,
-        id_written="fingerprintId",
-        limit="topK",
-        id_found="fingerprintId",
-    ),
-    "search_teleological": _Toolset(
-        write="store_memory",
-        event_type="context.memory.stored",
-        about={},
-        id_of=memory_id_of,
-        id_written="fingerprintId",
-        limit="max_results",
-        id_found="id",
-        query="query_content",
-    ),
+    "search_graph": _GRAPH,
+    "search_teleological": replace(_GRAPH, limit="max_results", id_found="id", query="query_content"),
 }
 """By the tool that searches."""
 

@@ -16,14 +16,15 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from mcp_ingress.toolsets.context_graph.embedders import views_of
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments, view_alignments
-from processors.context_graph.rules.views.catalogue import VIEWS, View, views_with
+from processors.context_graph.rules.views.catalogue import VIEWS, View
 from processors.context_graph.rules.views.centre import centre
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.views.outputs import common
-from processors.embedding.model import Embedder, TokenEmbedder, encode_query
+from processors.embedding.model import Embedder, encode_query
 from processors.embedding.query import EncodedQuery
 from storage.database import Database
 from storage.migrate import migrate
@@ -62,8 +63,7 @@ class _Asked:
 def measure_views(dataset: str, embedder: Embedder, name: str, questions: int | None = None) -> Report:
     """Write a data set, align its questions with the turns of their conversation, report recall and cost."""
     report = Report("views", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all"})
-    info, has_tokens = embedder.info, isinstance(embedder, TokenEmbedder)
-    made = views_with(info.model_id, info.provider, trained=info.trained, dimension=info.dim, has_tokens=has_tokens)
+    made = views_of(embedder)
     report.add("available_views", sum(view.available for view in made), "")
     asked: list[list[_Asked]] = []
     typed: list[list[_Asked]] = []

@@ -17,6 +17,12 @@ BROKER = click.option(
     default="",
     help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory.",
 )
+DATASET = click.option(
+    "--dataset",
+    default="messages",
+    show_default=True,
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
+)
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
 
@@ -149,12 +155,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
 @bench.command()
 @JSON
 @EMBEDDER
-@click.option(
-    "--dataset",
-    default="messages",
-    show_default=True,
-    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
-)
+@DATASET
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many.")
 @click.option(
     "--embedded",
@@ -211,12 +212,7 @@ def recall(
 @bench.command()
 @JSON
 @EMBEDDER
-@click.option(
-    "--dataset",
-    default="messages",
-    show_default=True,
-    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
-)
+@DATASET
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many of a conversation.")
 @click.option(
     "--functions",

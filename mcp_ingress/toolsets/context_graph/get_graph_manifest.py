@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.context_graph.embedders import node_views
+from mcp_ingress.toolsets.context_graph.embedders import views_of
 from mcp_ingress.toolsets.context_graph.layers import STATUSES, probe
 from processors.context_graph.rules.views.catalogue import View
 
@@ -32,7 +32,7 @@ TELEOLOGICAL = {"pairs": 78, "groups": 6, "tucker_default_ranks": [4, 4, 128]}
 async def get_graph_manifest(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The layers by their probes, and the views by the model in use."""
     layers = await probe(call)
-    views = node_views(call.services)
+    views = views_of(call.services.embedder)
     return {
         "success": True,
         "architecture": "5-layer-bio-nervous",
