@@ -29,6 +29,8 @@ from streams.errors import Unavailable
 FIRST_WINDOW = 1_200
 """Characters of a memory that are measured; its other passages get their vectors after the answer."""
 UNMEASURED = "No model or store answers, so that nothing was measured of it; it is kept, and found by its words."
+_UTL = {"learningScore": "learning_score", "entropy": "entropy", "coherence": "coherence", "surprise": "surprise"}
+"""Names in the answer of what a Learning has."""
 _UNIT = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 
 
@@ -86,12 +88,7 @@ async def _measure(call: Call, text: str) -> _Measured:
 
 def _utl(learning: Learning | None, novelty: Novelty | None) -> dict[str, Any]:
     """The published values, null where nothing was measured, and the raw ones that this call measured."""
-    values: dict[str, Any] = {
-        "learningScore": None if learning is None else learning.learning_score,
-        "entropy": None if learning is None else learning.entropy,
-        "coherence": None if learning is None else learning.coherence,
-        "surprise": None if learning is None else learning.surprise,
-    }
+    values: dict[str, Any] = {name: getattr(learning, field, None) for name, field in _UTL.items()}
     if learning is not None:
         values |= {"emotionalWeight": learning.emotional_weight, "intensity": intensity(learning.learning_score)}
     if novelty is not None:

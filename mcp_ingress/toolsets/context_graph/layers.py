@@ -41,10 +41,8 @@ async def _perception(call: Call) -> Layer:
 
 
 async def _memory(call: Call) -> Layer:
-    try:
-        await call.read(lambda cursor: execute(cursor, "SELECT 1", []).fetchone())
-    except ThalwegError as error:
-        return Layer("down", error.message)
+    if (down := await _unreadable(call, "SELECT 1")) is not None:
+        return down
     backlog = call.services.backlog()
     if backlog.records and backlog.seconds >= LAG_S:
         return Layer(
@@ -54,11 +52,18 @@ async def _memory(call: Call) -> Layer:
 
 
 async def _reasoning(call: Call) -> Layer:
+    if (down := await _unreadable(call, _REASONING)) is not None:
+        return down
+    return Layer("active", "What was recalled can be read.")
+
+
+async def _unreadable(call: Call, query: str) -> Layer | None:
+    """The layer that is down because the store does not answer this; None where it does."""
     try:
-        await call.read(lambda cursor: execute(cursor, _REASONING, []).fetchone())
+        await call.read(lambda cursor: execute(cursor, query, []).fetchone())
     except ThalwegError as error:
         return Layer("down", error.message)
-    return Layer("active", "What was recalled can be read.")
+    return None
 
 
 async def _meta(call: Call) -> Layer:

@@ -14,12 +14,12 @@ from streams.errors import Refused
 
 VIEW_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 13, "maxItems": 13}
 GROUP_NUMBERS = {"type": "object", "properties": {group: {"type": "number"} for group in GROUPS}}
-_OWN = "SELECT * FROM context_profiles WHERE namespace = ? AND NOT is_deleted"
+_OWN = "SELECT * FROM context_profiles WHERE namespace = $namespace AND NOT is_deleted"
 
 
 def list_profiles(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[dict[str, Any]]:
     """The namespace's own profiles by id, then those of the system; each as answers have it."""
-    own = dicts(cursor.execute(f"{_OWN} ORDER BY profile_id", [namespace]))
+    own = _rows(cursor, f"{_OWN} ORDER BY profile_id", namespace=namespace)
     return [*(_answered(row) for row in own), *(shown(profile) for profile in SYSTEM.values())]
 
 
@@ -36,16 +36,17 @@ def profile_for(cursor: duckdb.DuckDBPyConnection, namespace: str, profile_id: s
 
 
 def _row(cursor: duckdb.DuckDBPyConnection, namespace: str, profile_id: str) -> dict[str, Any]:
-    found = dicts(cursor.execute(f"{_OWN} AND profile_id = ?", [namespace, profile_id]))
+    found = _rows(cursor, f"{_OWN} AND profile_id = $profile_id", namespace=namespace, profile_id=profile_id)
     if not found:
         raise Refused(missing(profile_id), reason="not_found", field="profile_id")
-    return _decoded(found[0])
+    return found[0]
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, query: str, **parameters: str) -> list[dict[str, Any]]:
+    """Rows of profiles, their priorities as an object."""
+    rows = dicts(cursor.execute(query, parameters))
+    return [row | {"group_priorities": orjson.loads(row["group_priorities"])} for row in rows]
 
 
 def _answered(row: dict[str, Any]) -> dict[str, Any]:
-    return shown(profile_of(_decoded(row)), row["created_at"], row["updated_at"])
-
-
-def _decoded(row: dict[str, Any]) -> dict[str, Any]:
-    priorities = row["group_priorities"]
-    return row | {"group_priorities": orjson.loads(priorities) if isinstance(priorities, str) else priorities}
+    return shown(profile_of(row), row["created_at"], row["updated_at"])
