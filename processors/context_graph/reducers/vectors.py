@@ -69,7 +69,7 @@ def _profile_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _changed(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """System profiles are no rows: nothing changes them."""
+    """System profiles have no rows: nothing changes them."""
     data, identity = logged.event.data, logged.event.data["profile_id"]
     if identity in profiles.SYSTEM:
         taken = data["action"] == "create"
