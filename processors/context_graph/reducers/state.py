@@ -1,0 +1,114 @@
+"""Reducers of the state by which Context Graph searches: coupling, workspace, modulators. Memory topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from processors.context_graph.rules.modulators import ADJUSTED, BROADCAST_DOPAMINE, Adjusted, Levels, adjusted
+from processors.context_graph.rules.oscillators import COUPLING, clamped
+from processors.context_graph.rules.workspace import (
+    ALIGNMENT,
+    IMPORTANCE,
+    THRESHOLD,
+    WHOLE,
+    Candidate,
+    Competition,
+    compete,
+)
+from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
+from streams.event_types.context_state import COUPLING_ADJUSTED, MODULATOR_ADJUSTED, WORKSPACE_BROADCAST
+from streams.events import Event, LoggedEvent
+
+COUPLINGS, MODULATORS = "context_couplings", "context_modulators"
+WORKSPACES, BROADCASTS = "context_workspaces", "context_broadcasts"
+
+
+def _coupling_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield COUPLINGS, ()
+
+
+def _coupled(logged: LoggedEvent, rows: Rows) -> Outcome:
+    event, row = logged.event, rows.get(COUPLINGS)
+    new = clamped(event.data["coupling"])
+    rows.put(COUPLINGS, {"coupling": new, "adjusted_at": at(event.time)})
+    old = COUPLING if row is None else row["coupling"]
+    return Outcome(result={"old_K": old, "new_K": new, "event_id": event.id})
+
+
+def _modulator_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield MODULATORS, ()
+
+
+def _modulated(logged: LoggedEvent, rows: Rows) -> Outcome:
+    data = logged.event.data
+    before = levels_at(rows, at(logged.event.time))
+    found = _adjust(rows, logged.event, data["modulator"], data["delta"])
+    levels = {"old_level": getattr(before, data["modulator"]), "new_level": getattr(found.levels, data["modulator"])}
+    cascades = [{"modulator": name, "delta": delta} for name, delta in found.cascades]
+    return Outcome(result={**levels, "delta_applied": found.applied, "cascades": cascades, "event_id": logged.event.id})
+
+
+def levels_at(rows: Rows, moment: datetime) -> Levels:
+    """The levels of the namespace's modulators at this moment."""
+    row = rows.get(MODULATORS)
+    if row is None:
+        return Levels()
+    return Levels(*(row[name] for name in ADJUSTED)).later((moment - row["adjusted_at"]).total_seconds())
+
+
+def _adjust(rows: Rows, event: Event, name: str, delta: float) -> Adjusted:
+    moment = at(event.time)
+    found = adjusted(levels_at(rows, moment), name, delta)
+    rows.put(MODULATORS, {**asdict(found.levels), "adjusted_at": moment})
+    return found
+
+
+def _broadcast_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield WORKSPACES, (_session(logged.event),)
+    yield MODULATORS, ()
+
+
+def _broadcast(logged: LoggedEvent, rows: Rows) -> Outcome:
+    event, data, moment = logged.event, logged.event.data, at(logged.event.time)
+    session_id = _session(event)
+    row = rows.get(WORKSPACES, session_id) or {"candidates": [], "broadcasts": 0}
+    importance, alignment = _number(data.get("importance"), IMPORTANCE), _number(data.get("alignment"), ALIGNMENT)
+    new = Candidate(data["memory_id"], _number(data.get("r"), 0.0), importance, alignment, moment)
+    known = [Candidate.of_json(each) for each in row["candidates"]]
+    found = compete(known, new, _number(data.get("threshold"), THRESHOLD), is_forced=bool(data.get("force")))
+    rows.put(WORKSPACES, {**row, "session_id": session_id, **_after(found, new, row["broadcasts"])})
+    told: dict[str, Any] = {"importance": importance, "alignment": alignment, "r": new.r, "score": new.score}
+    told |= {"was_selected": found.was_selected, "losers": list(found.losers)}
+    about = {"memory_id": new.memory_id, "session_id": session_id, "is_forced": bool(data.get("force"))}
+    rows.insert(BROADCASTS, {**about, **told, "broadcast_at": moment})
+    raised = _adjust(rows, event, "dopamine", BROADCAST_DOPAMINE).applied if found.was_selected else 0.0
+    return Outcome(
+        result={"memory_id": new.memory_id, **told, "reason": found.reason, "dopamine": raised, "event_id": event.id}
+    )
+
+
+def _after(found: Competition, new: Candidate, broadcasts: int) -> dict[str, Any]:
+    """What changes in the row of a workspace."""
+    changed: dict[str, Any] = {"candidates": [each.as_json() for each in found.candidates]}
+    if found.was_selected:
+        changed |= {"memory_id": new.memory_id, "score": new.score, "broadcast_at": new.at}
+        changed["broadcasts"] = broadcasts + 1
+    return changed
+
+
+def _session(event: Event) -> str:
+    return event.data.get("session_id") or WHOLE
+
+
+def _number(value: float | None, default: float) -> float:
+    return default if value is None else float(value)
+
+
+REDUCERS = {
+    COUPLING_ADJUSTED: Reducer(_coupled, _coupling_reads),
+    MODULATOR_ADJUSTED: Reducer(_modulated, _modulator_reads),
+    WORKSPACE_BROADCAST: Reducer(_broadcast, _broadcast_reads),
+}
