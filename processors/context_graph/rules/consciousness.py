@@ -17,6 +17,8 @@ FIRST_META = 0.5
 """The meta score before anything was foreseen."""
 HISTORY = 64
 """The last learning scores from which the meta score follows: what was before has no weight left."""
+SURPRISES = 5
+"""This many scores in a row that were foreseen badly raise acetylcholine."""
 SUFFICIENT = 0.5
 _NOTHING = 1e-6
 
@@ -58,14 +60,26 @@ def differentiation(purpose: Sequence[float]) -> float:
 
 
 def meta_score(scores: Sequence[tuple[str, float]]) -> float:
-    """How well each learning score was foreseen from those before it of the same modality, as a running mean.
+    """How well the last learning scores were foreseen; FIRST_META before anything was."""
+    return (FIRST_META, *meta_scores(scores))[-1]
+
+
+def meta_scores(scores: Sequence[tuple[str, float]]) -> list[float]:
+    """The running mean of how well each learning score was foreseen from those before it of the same modality.
 
     scores: (modality, learning score) of each measured memory, oldest first. The first of a modality is foreseen by
     nothing, and says nothing.
     """
-    meta, expected = FIRST_META, dict[str, float]()
+    meta, found, expected = FIRST_META, list[float](), dict[str, float]()
     for modality, score in scores[-HISTORY:]:
         if (known := expected.get(modality)) is not None:
             meta = (1 - ALPHA) * meta + ALPHA * (1.0 - abs(known - score))
+            found.append(meta)
         expected[modality] = score if known is None else (1 - ALPHA) * known + ALPHA * score
-    return meta
+    return found
+
+
+def is_surprised(scores: Sequence[tuple[str, float]]) -> bool:
+    """Whether none of the last learning scores was foreseen well."""
+    last = meta_scores(scores)[-SURPRISES:]
+    return len(last) == SURPRISES and max(last) < FIRST_META

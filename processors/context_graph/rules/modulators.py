@@ -50,7 +50,7 @@ NORADRENALINE = Modulator(
 ACETYLCHOLINE = Modulator(
     *("acetylcholine", "utl.lr", 0.001, 0.001, 0.002, 0.1),
     trigger="learning scores that were not foreseen",
-    effect="the pulse follows new memories faster",
+    effect="shown only: nothing depends on it",
     is_read_only=True,
 )
 MODULATORS: Mapping[str, Modulator] = {each.name: each for each in (DOPAMINE, SEROTONIN, NORADRENALINE, ACETYLCHOLINE)}
@@ -61,6 +61,7 @@ SUDDEN = 0.3
 BROADCAST_DOPAMINE = 0.2
 """What a broadcast adds."""
 ALERT_ABOVE = 1.2
+SURPRISE_FACTOR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,11 @@ class Adjusted:
     levels: Levels
     applied: float
     cascades: tuple[tuple[str, float], ...]
+
+
+def acetylcholine(*, is_surprised: bool) -> float:
+    """The level that follows from whether the last learning scores were foreseen."""
+    return ACETYLCHOLINE.clamped(ACETYLCHOLINE.baseline * (SURPRISE_FACTOR if is_surprised else 1.0))
 
 
 def adjusted(levels: Levels, name: str, delta: float) -> Adjusted:

@@ -1,0 +1,43 @@
+"""What the tools share that tell the state of a session: its argument, and waiting for what searches have left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import duckdb
+
+from mcp_ingress.call import Call
+from processors.context_graph.read.state import Coupled
+from processors.context_graph.rules.oscillators import DORMANT_S, state_of
+from processors.context_graph.rules.workspace import WHOLE
+
+State = TypeVar("State")
+SESSION: Mapping[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "default": WHOLE,
+    "description": "Session ID; `default` is the whole namespace",
+}
+
+
+def moment(call: Call) -> datetime:
+    """Now, as the store has times: UTC without a zone."""
+    return call.clock.now().replace(tzinfo=None)
+
+
+async def read_state(
+    call: Call, query: Callable[[duckdb.DuckDBPyConnection], State]
+) -> tuple[State, Mapping[str, Any]]:
+    """What the query reads once the caller's writes and searches are applied, and `stale` where they are not yet."""
+    left = await call.own_records()
+    await call.applied(call.read_token.merged(left), timeout_s=call.services.limits.read_wait_s)
+    is_fresh = await call.fresh()
+    return await call.read(query), {} if is_fresh else {"stale": True}
+
+
+def state_name(coupled: Coupled, now: datetime) -> tuple[str, str]:
+    """The state of the oscillators and its code; of a session without recalls it is dormant."""
+    last = coupled.last_recall_at
+    return state_of(coupled.synchrony.order[0], DORMANT_S if last is None else (now - last).total_seconds())
