@@ -4,10 +4,10 @@ CREATE TABLE context_edges (
     evidence JSON, space VARCHAR, is_removed BOOLEAN NOT NULL, created_at TIMESTAMP NOT NULL, changed_at TIMESTAMP NOT NULL,
     namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, event_id VARCHAR NOT NULL,
     PRIMARY KEY (namespace, source_id, target_id, kind));
--- what dreams made of them, one row a change
+-- what dreams made of them, one row a change; `weight_before` is NULL where there was no such edge
 CREATE TABLE context_edge_changes (
     source_id VARCHAR NOT NULL, target_id VARCHAR NOT NULL, kind VARCHAR NOT NULL, weight DOUBLE NOT NULL, confidence DOUBLE NOT NULL,
-    is_removed BOOLEAN NOT NULL, dream_id VARCHAR NOT NULL, changed_at TIMESTAMP NOT NULL,
+    weight_before DOUBLE, is_removed BOOLEAN NOT NULL, dream_id VARCHAR NOT NULL, changed_at TIMESTAMP NOT NULL,
     namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, event_id VARCHAR NOT NULL);
 
 -- thalweg.invocations.v1: the paths by which searches reached what they returned; ids of the path with a blank between them
