@@ -13,20 +13,19 @@ from storage.statements import execute
 if TYPE_CHECKING:
     import duckdb
 
-_COLUMNS = "source_id, target_id, kind, weight, confidence, evidence::VARCHAR"
-_KINDS = "(?::VARCHAR[] IS NULL OR kind IN (SELECT unnest(?::VARCHAR[])))"
+_EDGES = (
+    "SELECT source_id, target_id, kind, weight, confidence, evidence::VARCHAR FROM context_edges "
+    "WHERE namespace = ? AND NOT is_removed AND (?::VARCHAR[] IS NULL OR kind IN (SELECT unnest(?::VARCHAR[]))) "
+    "AND {condition} ORDER BY source_id, target_id, kind"
+)
+_AT = "(source_id IN (SELECT unnest(?::VARCHAR[])) OR target_id IN (SELECT unnest(?::VARCHAR[])))"
 
 
 def read_edges(cursor: duckdb.DuckDBPyConnection, namespace: str, kinds: Collection[str] | None = None) -> list[Edge]:
     """Every edge that is not removed, between living memories; of these kinds, or of all."""
     wanted = None if kinds is None else sorted(kinds)
-    rows = execute(
-        cursor,
-        f"SELECT {_COLUMNS} FROM context_edges WHERE namespace = ? AND NOT is_removed AND {_KINDS} "
-        "ORDER BY source_id, target_id, kind",
-        [namespace, wanted, wanted],
-    ).fetchall()
-    return living(map(_edge, rows), {})
+    rows = execute(cursor, _EDGES.format(condition="true"), [namespace, wanted, wanted]).fetchall()
+    return living(map(_edge, rows), _read_successors(cursor, namespace))
 
 
 def edges_of(
@@ -35,16 +34,20 @@ def edges_of(
     memory_ids: Collection[str],
     kinds: Collection[str] | None = None,
 ) -> list[Edge]:
-    """The edges at these memories, as `read_edges` gives them."""
-    asked, wanted = sorted(memory_ids), None if kinds is None else sorted(kinds)
+    """The edges at these memories, or at those that stand for them, as `read_edges` gives them."""
+    successors = _read_successors(cursor, namespace)
+    asked = {successors.get(one, one) for one in memory_ids}
+    ends = sorted(asked.union(one for one, successor in successors.items() if successor in asked))
+    wanted = None if kinds is None else sorted(kinds)
+    rows = execute(cursor, _EDGES.format(condition=_AT), [namespace, wanted, wanted, ends, ends]).fetchall()
+    return living(map(_edge, rows), successors)
+
+
+def _read_successors(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, str]:
     rows = execute(
-        cursor,
-        f"SELECT {_COLUMNS} FROM context_edges WHERE namespace = ? AND NOT is_removed AND {_KINDS} "
-        "AND (source_id IN (SELECT unnest(?::VARCHAR[])) OR target_id IN (SELECT unnest(?::VARCHAR[]))) "
-        "ORDER BY source_id, target_id, kind",
-        [namespace, wanted, wanted, asked, asked],
+        cursor, "SELECT memory_id, successor_id FROM context_successors WHERE namespace = ?", [namespace]
     ).fetchall()
-    return living(map(_edge, rows), {})
+    return dict(rows)
 
 
 def _edge(row: Sequence[Any]) -> Edge:
