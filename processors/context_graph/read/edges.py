@@ -48,5 +48,6 @@ def edges_of(
 
 
 def _edge(row: Sequence[Any]) -> Edge:
-    *values, evidence = row
-    return Edge(*values, evidence=None if evidence is None else orjson.loads(evidence))
+    source_id, target_id, kind, weight, confidence, evidence = row
+    known = None if evidence is None else orjson.loads(evidence)
+    return Edge(source_id, target_id, kind, weight, confidence, known)
