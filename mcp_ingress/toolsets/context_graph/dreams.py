@@ -52,6 +52,7 @@ class Dreams:
         self.look: Callable[[], None] | None = None
         """None in a node where nothing dreams."""
         self._begun: dict[str, asyncio.Event] = {}
+        self._ended: dict[str, Dream] = {}
 
     def state(self, namespace: str) -> State:
         """In which state a namespace is."""
@@ -65,30 +66,24 @@ class Dreams:
 
     def end(self, dream: Dream) -> None:
         """Its report is in the store."""
-        del self.running[dream.namespace]
+        self._ended[dream.namespace] = self.running.pop(dream.namespace)
         dream.state = "Awake"
         dream.over.set()
 
     async def finished(self, namespace: str, dream_id: str, timeout_s: float) -> Dream | None:
-        """The dream, once it is over or the time has passed; None where it has not begun, or was over before."""
-        dream = self.running.get(namespace)
-        if dream is None and self.look is not None:
-            self.look()
-            begun = self._begun.setdefault(dream_id, asyncio.Event())
-            waited_from = time.perf_counter()
-            await _set_within(begun, timeout_s)
-            self._begun.pop(dream_id, None)
-            timeout_s -= time.perf_counter() - waited_from
-            dream = self.running.get(namespace)
-        if dream is None or dream.dream_id != dream_id:
+        """The dream, once it is over or the time has passed; None where it does not begin in this time."""
+        if self.look is None:
             return None
-        await _set_within(dream.over, timeout_s)
-        return dream
+        try:
+            async with asyncio.timeout(timeout_s):
+                while (dream := self._find(namespace, dream_id)) is None:
+                    self.look()
+                    await self._begun.setdefault(dream_id, asyncio.Event()).wait()
+                await dream.over.wait()
+        except TimeoutError:
+            self._begun.pop(dream_id, None)
+        return self._find(namespace, dream_id)
 
-
-async def _set_within(event: asyncio.Event, timeout_s: float) -> bool:
-    try:
-        await asyncio.wait_for(event.wait(), max(0.0, timeout_s))
-    except TimeoutError:
-        return False
-    return True
+    def _find(self, namespace: str, dream_id: str) -> Dream | None:
+        known = (self.running.get(namespace), self._ended.get(namespace))
+        return next((dream for dream in known if dream is not None and dream.dream_id == dream_id), None)
