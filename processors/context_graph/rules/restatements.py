@@ -19,6 +19,8 @@ from processors.memory.rules.vocabulary import OPPOSITES
 
 MAX_ALIGNED = 400
 """Words between the first and the last difference of two texts; where there are more, they are two texts."""
+LEAST_WORDS = 4
+"""A shorter sentence is called out to somebody, and changes nothing: `Hey Mel!`."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 """What follows a colon begins anew, as after the name of a speaker."""
 _SYMBOL = re.compile(r"(\w+)\(|`([^`\n]+)`")
@@ -219,11 +221,14 @@ def restate(one: str, other: str) -> bool:
     blocks = _differing(first, second)
     if blocks is None or any(_conflict(*block) for block in blocks):
         return False
-    pairs = zip(_sentences(one), _sentences(other), strict=False)
-    return not any(
-        a.text != b.text and min(len(a.raw), len(b.raw)) >= 4 and (changes(a.text, b.text) or changes(b.text, a.text))
-        for a, b in pairs
-    )
+    return not any(map(_changes, _sentences(one), _sentences(other)))
+
+
+def _changes(one: Statement, other: Statement) -> bool:
+    """Whether one of two sentences that stand in the same place changes what the other says."""
+    if one.words == other.words or min(len(one.raw), len(other.raw)) < LEAST_WORDS:
+        return False
+    return changes(one.text, other.text) or changes(other.text, one.text)
 
 
 def _sentences(text: str) -> list[Statement]:
@@ -259,11 +264,13 @@ def _tells(word: str) -> bool:
         or measure(stem(word)) is not None
         or any(map(str.isdigit, word))
         or not word.isalpha()
-        or bool({word, stem(word)} & _TELLING)
+        or word in _TELLING
+        or (len(word) > 3 and stem(word) in _TELLING_STEMS)
     )
 
 
-_TELLING = _NEGATIONS | _PERSONS | _MOMENTS | frozenset(map(stem, _NEGATIONS | _PERSONS))
+_TELLING = _NEGATIONS | _PERSONS | _MOMENTS
+_TELLING_STEMS = frozenset(stem(word) for word in _NEGATIONS | _PERSONS if len(word) > 3) - {"the"}
 
 
 @lru_cache(maxsize=2048)
