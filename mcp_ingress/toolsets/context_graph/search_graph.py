@@ -10,7 +10,6 @@ from datetime import UTC
 from typing import Any, NamedTuple
 
 import duckdb
-import numpy as np
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
@@ -18,9 +17,12 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.nearness import Nearness, nearness_of
-from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors
+from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
+from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
@@ -74,9 +76,19 @@ def _search(
     memories = _read_memories(cursor, call.namespace, found.hits)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
     compared = _compared(reader, query, found.hits, nearness, call)
+    paths = _paths(cursor, call.namespace, [hit.record_id for hit in found.hits])
     return found, [
-        _shown(hit, nearness[hit.label], memories, call.namespace) | compared[hit.record_id] for hit in found.hits
+        _shown(hit, nearness[hit.label], memories, call.namespace)
+        | compared[hit.record_id]
+        | paths.get(hit.record_id, {})
+        for hit in found.hits
     ]
+
+
+def _paths(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
+    """By memory the path over edges from the best result to it, where it has two hops or more."""
+    found = chains(ids, edges_among(cursor, namespace, ids)) if len(ids) > 2 else {}
+    return {one: {"path": list(path)} for one, path in found.items() if len(path) > 2}
 
 
 def _near_enough(
@@ -110,15 +122,14 @@ def _compared(
         return {}
     asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
     aligned = alignments(asked, stored)
-    purpose = provisional_purpose(reader, call.part(Purposes))
-    purposes = purpose_vectors(purpose, [asked, *stored])
+    purposes = purpose_vectors(purpose(reader, call.part(Purposes)).centre, [asked, *stored])
     similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
     return {
         str(one.memory_id): {
             "views": _said(aligned[place].tolist()),
             "purposeAlignment": round(float(similar[place]), DIGITS),
             "dominantEmbedder": f"E{dominant[place] + 1}",
-            "thetaToNorthStar": _mean(purposes[place + 1]),
+            "thetaToNorthStar": round(mean_alignment(purposes[place + 1]), DIGITS),
         }
         for place, one in enumerate(stored)
     }
@@ -126,12 +137,6 @@ def _compared(
 
 def _said(aligned: Sequence[float]) -> dict[str, float]:
     return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
-
-
-def _mean(purpose: np.ndarray) -> float:
-    """The mean alignment with the purpose over the views that say something; 0 where none does."""
-    known = purpose[~np.isnan(purpose)]
-    return round(float(known.mean()), DIGITS) if len(known) else 0.0
 
 
 class _MemoryRow(NamedTuple):
@@ -236,6 +241,12 @@ TOOL = Tool(
                             "type": "number",
                             "description": "Its mean alignment with the purpose; until a goal is found, with the most "
                             "central of the first memories",
+                        },
+                        "path": {
+                            "type": "array",
+                            "items": _TEXT,
+                            "minItems": 3,
+                            "description": "The results over whose edges it is reached from the first one, both named",
                         },
                         **REPEATED,
                         **CHANGED,
