@@ -1,0 +1,139 @@
+"""The state that steers: what the views agree on, what was broadcast, and modulators, as an agent sees them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from processors.context_graph.rules.oscillators import FREQUENCIES_HZ, order_of
+from tests.context_graph.test_inject_context import SEA, inject, said
+from tests.talos.embedding_node import EmbeddingNode
+from tests.valence_kb.conftest import Agent
+
+NOBODY = "00000000-0000-4000-8000-000000000001"
+
+
+async def test_before_any_search_the_views_are_taken_to_agree_and_are_dormant(agent: Agent) -> None:
+    sync = await agent.call("get_kuramoto_sync")
+    assert sync["coupling"] == 2.0 and sync["state"] == "DORMANT" and sync["elapsed_seconds"] == 0.0
+    assert sync["natural_freqs"] == list(FREQUENCIES_HZ) and len(sync["embedding_labels"]) == 13
+    assert 0.82 < sync["r"] < 0.85 and sync["synchronization"] == sync["r"]
+    r, psi = order_of(sync["phases"])
+    assert (sync["r"], sync["psi"]) == (pytest.approx(r, abs=1e-9), pytest.approx(psi, abs=1e-9))
+
+
+async def test_a_search_changes_the_order_and_reading_it_does_not(agent: Agent, node: EmbeddingNode) -> None:
+    for number in range(6):
+        await agent.call("store_memory", content=said(SEA, number))
+    before = await agent.call("get_kuramoto_sync")
+    agent.door.start()
+    await agent.call("search_graph", query=said(SEA, 2))
+    first = await agent.call("get_kuramoto_sync")
+    assert first["r"] != before["r"] and first["state"] != "DORMANT"
+    assert [(await agent.call("get_kuramoto_sync"))["r"] for _ in range(3)] == [
+        pytest.approx(first["r"], abs=1e-12)
+    ] * 3
+    node.clock.time += timedelta(seconds=5)
+    later = await agent.call("get_kuramoto_sync")
+    assert later["r"] == pytest.approx(first["r"], abs=1e-12) and later["phases"] != first["phases"]
+    assert later["elapsed_seconds"] == pytest.approx(first["elapsed_seconds"] + 5)
+    node.clock.time += timedelta(seconds=600)
+    assert (await agent.call("get_kuramoto_sync"))["state"] == "DORMANT"
+    assert (await agent.call("get_kuramoto_sync", session_id="another"))["r"] == pytest.approx(before["r"])
+    await agent.door.stop()
+
+
+async def test_the_coupling_is_clamped_and_a_stronger_one_foresees_more_order(agent: Agent) -> None:
+    strong = await agent.call("adjust_coupling", new_K=25)
+    assert (strong["old_K"], strong["new_K"], strong["K_clamped"]) == (2.0, 10.0, True)
+    assert strong["predicted_r"] > 0.98 and 0.82 < strong["current_r"] < 0.85
+    none = await agent.call("adjust_coupling", new_K=-1)
+    assert (none["old_K"], none["new_K"]) == (10.0, 0.0) and none["predicted_r"] < 0.4
+    assert (await agent.call("get_kuramoto_sync"))["coupling"] == 0.0
+
+
+async def test_a_memory_competes_and_force_broadcasts_it(agent: Agent, node: EmbeddingNode) -> None:
+    ids = [(await agent.call("store_memory", content=said(SEA, number)))["fingerprintId"] for number in range(3)]
+    await agent.call("adjust_coupling", new_K=0.5)
+    refused = await agent.call("trigger_workspace_broadcast", memory_id=ids[0])
+    assert refused["was_selected"] is False and "r is 0." in refused["reason"]
+    assert refused["score"] == pytest.approx(refused["new_r"] * 0.64) and refused["dopamine_triggered"] is False
+    forced = await agent.call("trigger_workspace_broadcast", memory_id=ids[1], importance=1.0, force=True)
+    assert (forced["was_selected"], forced["is_broadcasting"], forced["dopamine_triggered"]) == (True, True, True)
+    assert forced["losers"] == [ids[0]]
+    assert (await agent.call("get_neuromodulation_state"))["dopamine"]["level"] == pytest.approx(3.2)
+
+    status = await agent.call("get_workspace_status")
+    assert (status["active_memory"], status["is_broadcasting"], status["has_conflict"]) == (ids[1], True, True)
+    assert status["conflict_memories"] == [ids[1], ids[0]] and status["wta"]["winner"] == ids[1]
+    assert status["coherence_threshold"] == 0.8 and status["wta"]["history_length"] == 1
+    node.clock.time += timedelta(milliseconds=200)
+    status = await agent.call("get_workspace_status")
+    assert (status["active_memory"], status["is_broadcasting"]) == (ids[1], False)
+    node.clock.time += timedelta(seconds=5)
+    status = await agent.call("get_workspace_status")
+    assert (status["candidates"], status["conflict_memories"], status["has_conflict"]) == ([], [], False)
+
+
+async def test_where_the_views_agree_a_memory_is_broadcast_without_force(agent: Agent) -> None:
+    identity = (await agent.call("store_memory", content=said(SEA, 0)))["fingerprintId"]
+    found = await agent.call("trigger_workspace_broadcast", memory_id=identity)
+    assert found["was_selected"] is True and found["new_r"] >= 0.8
+
+
+async def test_a_broadcast_of_what_is_not_there_is_refused(agent: Agent) -> None:
+    refused = await agent.call("trigger_workspace_broadcast", memory_id=NOBODY)
+    assert refused["error_code"] == "invalid_argument" and NOBODY in refused["message"]
+
+
+async def test_levels_are_raised_inside_their_bounds_and_go_back(agent: Agent, node: EmbeddingNode) -> None:
+    state = await agent.call("get_neuromodulation_state")
+    names = ("dopamine", "serotonin", "noradrenaline", "acetylcholine")
+    assert [state[name]["level"] for name in names] == [3.0, 0.5, 1.0, 0.001]
+    assert [state[name]["read_only"] for name in names] == [False, False, False, True]
+    raised = await agent.call("adjust_neuromodulator", modulator="dopamine", delta=10)
+    assert (raised["old_level"], raised["new_level"], raised["delta_applied"], raised["clamped"]) == (
+        3.0,
+        5.0,
+        2.0,
+        True,
+    )
+    assert [(each["modulator"], each["delta"]) for each in raised["cascades"]] == [
+        ("serotonin", 0.05),
+        ("noradrenaline", 0.1),
+    ]
+    node.clock.time += timedelta(seconds=1)
+    state = await agent.call("get_neuromodulation_state")
+    assert state["dopamine"]["level"] == pytest.approx(4.9, abs=2e-3)
+    node.clock.time += timedelta(seconds=600)
+    state = await agent.call("get_neuromodulation_state")
+    assert state["dopamine"]["level"] == pytest.approx(3.0) and state["derived_parameters"]["is_alert"] is False
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"modulator": "acetylcholine", "delta": 0.1},
+        {"modulator": "caffeine", "delta": 0.1},
+        {"modulator": "dopamine"},
+        {"modulator": "dopamine", "delta": "much"},
+    ],
+)
+async def test_what_cannot_be_adjusted_is_refused(asked: Agent, arguments: dict[str, object]) -> None:
+    refused = await asked.call("adjust_neuromodulator", **arguments)
+    assert refused["success"] is False and refused["message"]
+
+
+async def test_scores_that_are_never_foreseen_raise_acetylcholine(agent: Agent, node: EmbeddingNode) -> None:
+    for number in range(12):
+        score = {"learning_score": float(number % 2)}
+        node.request(
+            "context.memory.injected",
+            **{"content": f"Tide {number}.", "rationale": "r", "entropy": 0.5, "coherence": 0.5, "surprise": 0.5},
+            **{"emotional_weight": 1.0, **score},
+        )
+    state = await agent.call("get_neuromodulation_state")
+    assert state["acetylcholine"]["level"] == pytest.approx(0.0015)
+    assert state["derived_parameters"]["is_learning_elevated"] is True
+    await inject(agent, said(SEA, 1))
