@@ -61,6 +61,12 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # a purpose and its themes are found while memories come and searches return them
+    "context_goals": (
+        *("context.memory.stored", "context.goal.bootstrapped", "context.subgoals.discovered"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
 }
 
 

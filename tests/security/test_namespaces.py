@@ -90,6 +90,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "query_vector_id": ("graph_memory", "vector"),
     "result_vector_id": ("graph_memory", "vector"),
     "profile_id": ("profile",),
+    "parent_goal_id": ("goal",),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8

@@ -378,6 +378,10 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
+    side.know("goal", north_star["bootstrap_result"]["goal_id"])
+    for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
+        side.know("goal", goal["goal_id"])
 
 
 async def _again(side: Side) -> None:
