@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 
 from mcp_ingress.call import Call
+from mcp_ingress.toolsets.context_graph.goal_answers import goal_reader
 from processors.context_graph.read.drift import DriftCache, DriftReader, Observation
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.rules.corrections import strategy_of
 from processors.context_graph.rules.drift_series import TIMEFRAMES
@@ -25,10 +25,7 @@ def drift_reader(call: Call, cursor: duckdb.DuckDBPyConnection, code: str) -> Dr
     if goal is None:
         sentence = f"There is no North Star from which anything could drift. {_BOOTSTRAP}"
         raise Refused(sentence, code=code, reason="no_north_star", remedy=_BOOTSTRAP)
-    services = call.services
-    cache = call.part(FingerprintCache)
-    reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
-    return DriftReader(reader, call.part(Purposes), call.part(DriftCache), goal)
+    return DriftReader(goal_reader(call, cursor), call.part(Purposes), call.part(DriftCache), goal)
 
 
 def observe(call: Call, cursor: duckdb.DuckDBPyConnection, code: str, timeframe: str) -> Observation | None:

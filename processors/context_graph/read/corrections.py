@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from processors.context_graph.rules.corrections import (
     top_alignment,
 )
 from processors.context_graph.rules.drift import Severity
+from processors.context_graph.rules.goals import background
 from processors.context_graph.rules.memories import TOOLSET
 from processors.embedding.model import encode_query
 from processors.embedding.query import EncodedQuery
@@ -65,10 +65,9 @@ class ProbeQueries:
             return self._encoded[1]
 
 
-def _texts() -> list[str]:
+def _texts() -> Sequence[str]:
     """Every third of the bundled sentences."""
-    lines = resources.files("processors.context_graph.rules").joinpath("background.txt").read_text().splitlines()
-    return [line for line in lines if line][::3][:PROBES]
+    return background()[::3][:PROBES]
 
 
 def _encoded(embedder: Embedder | None, text: str) -> EncodedQuery:

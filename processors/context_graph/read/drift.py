@@ -170,8 +170,10 @@ class DriftReader:
             self.reader.cursor,
             "SELECT d.record_id, d.created_at FROM documents d JOIN context_memories m "
             "ON m.namespace = d.namespace AND m.memory_id = d.record_id "
-            'WHERE d.namespace = ? AND d.toolset = ? AND m.merged_from IS NULL ORDER BY d."offset", d.label',
-            [self.reader.namespace, TOOLSET],
+            "WHERE d.namespace = ? AND d.toolset = ? "
+            "AND (m.merged_from IS NULL OR m.memory_id IN (SELECT unnest(?::VARCHAR[]))) "
+            'ORDER BY d."offset", d.label',
+            [self.reader.namespace, TOOLSET, list(self.goal.member_ids)],
         ).fetchall()
         stored = [Stored(memory_id, at.replace(tzinfo=UTC)) for memory_id, at in rows]
         return [one for one in stored if self.until is None or one.at < self.until]
