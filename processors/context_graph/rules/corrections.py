@@ -49,7 +49,7 @@ class Correction:
 
     strategy: Strategy
     goal_weight: float = 0.0
-    view_weights: tuple[float, ...] = tuple(MATTER / MATTER.sum())
+    view_weights: tuple[float, ...] = tuple((MATTER / MATTER.sum()).tolist())
     threshold: float | None = None
     penalty: float = 0.0
 

@@ -111,7 +111,8 @@ def baseline_of(runs: Sequence[np.ndarray]) -> Baseline:
     number = sum(len(run) // WINDOW for run in runs)
     chance = math.sqrt(1 / WINDOW)
     error = spread * chance * _inflation(fallen, spread * chance, number)
-    per_view = np.sqrt(np.nan_to_num(np.nanvar(np.where(np.isnan(aligned), mean, aligned), axis=0)) + _TOLERANCE)
+    apart_by_view = np.nan_to_num(aligned - mean)
+    per_view = np.sqrt((apart_by_view**2).mean(axis=0) + _TOLERANCE)
     own = math.sqrt(1 + WINDOW / count)  # the baseline's mean has an error too
     return Baseline(
         mean,
