@@ -150,8 +150,8 @@ class Settings:
     observe_drift: bool = field(
         default=True,
         metadata={
-            "help": "look every hour, once ten memories are new, how far they have drifted from their namespace's goal, "
-            "and correct what searches return where that is severe"
+            "help": "look every hour, once ten memories are new, how far they have drifted from their namespace's "
+            "goal, and correct what searches return where that is severe"
         },
     )
     otlp_topics: bool = field(

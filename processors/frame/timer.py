@@ -71,7 +71,7 @@ def due_event(
 
 @dataclass(frozen=True)
 class TimerParts:
-    """What a process has for its timers: what it has for its stages, and the node's settings, an attribute each."""
+    """What a process has for its timers. `settings`: the node's, an attribute each."""
 
     stages: StageParts
     settings: Any

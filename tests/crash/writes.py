@@ -260,6 +260,13 @@ WRITES: Mapping[str, Write] = {
         weight=3,
         refusals=UNAPPLIED,
     ),
+    "trigger_drift_correction": Write(
+        lambda known, chance: {"force": True},
+        "version",
+        "SELECT version FROM context_correction_history",
+        weight=1,
+        refusals=("drift_corrector_error",),
+    ),
     # Cognitive Memory
     "store_raw_dialogue": Write(
         lambda known, chance: {"session_id": "load", "speaker": "user", "content": sentence(chance)},

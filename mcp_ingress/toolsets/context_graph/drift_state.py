@@ -38,13 +38,13 @@ def advice(found: Observation) -> str:
     if not found.is_sufficient:
         return f"Only {found.memories} memories were stored in this time: too few to tell drift. Ask for a longer one."
     severity, moved = found.severity, ", ".join(found.drift.most_drifted)
-    strategy = strategy_of(severity, found.course.trend)
+    correction = f"`trigger_drift_correction` ({strategy_of(severity, found.course.trend)})"
     return {
         "none": "Nothing to do: what is stored belongs to the goal.",
         "mild": f"Watch it: the last memories are at the edge of the goal, most of all in {moved}.",
-        "moderate": f"Call `trigger_drift_correction` ({strategy}), unless the work is meant to move on: {moved} moved.",
-        "severe": "The last memories are of another matter. Call `trigger_drift_correction` so that searches lead back, "
-        "or keep the new matter in a namespace of its own.",
+        "moderate": f"Call {correction}, unless the work is meant to move on: {moved} moved.",
+        "severe": f"The last memories are of another matter. Call {correction} so that searches lead back, or "
+        "keep the new matter in a namespace of its own.",
     }[severity]
 
 

@@ -48,7 +48,9 @@ def _planned(call: Call, force: bool, target: float | None, cursor: duckdb.DuckD
     tried = planned.tried
     if target is not None and tried is not None and target > tried.reachable:
         reachable = rounded(tried.reachable)
-        message = f"No order of the results has a mean alignment of {target}: give a `target_alignment` of at most {reachable}."
+        message = (
+            f"No order of the results has a mean alignment of {target}; give a `target_alignment` up to {reachable}."
+        )
         raise Refused(message, reason="range", field="target_alignment", reachable=reachable)
     return planned
 

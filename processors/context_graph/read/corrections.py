@@ -1,4 +1,4 @@
-"""Corrections in force: what they make of a search's results, and how they are tried before they are applied."""
+"""Corrections: what the one in force makes of a search, and how one is tried before it is applied."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def in_force(cursor: duckdb.DuckDBPyConnection, namespace: str) -> tuple[str | N
 def reordered(
     hits: Sequence[SearchHit], correction: Correction, aligned: Mapping[str, np.ndarray]
 ) -> tuple[list[SearchHit], dict[str, float]]:
-    """Hits whose first REORDERED stand as a correction has them, and what it added to the score of each of these.
+    """Hits, the first REORDERED as a correction orders them, and what it added to the score of each.
 
     `aligned`: by memory its [13] alignments with the goal; one without is taken as it is. What changes another memory
     stays before it.

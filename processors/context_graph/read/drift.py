@@ -1,4 +1,4 @@
-"""What drift is measured on: the memories of a goal, those of a timeframe, and corrections that were made.
+"""What drift is measured on: the memories of a goal, those of a timeframe, and past corrections.
 
 A memory counts when it was stored, and as what it said then: one that was merged still does, and what it became is no
 second memory. Searches do not count, so that a correction cannot raise what it is judged by.
@@ -18,7 +18,7 @@ import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goals import Purposes, central_ids, purpose_of
-from processors.context_graph.rules.drift import LEAST, Baseline, Drift, Severity, baseline_of, drift_of, scalar
+from processors.context_graph.rules.drift import LEAST, Baseline, Severity, WindowDrift, baseline_of, drift_of, scalar
 from processors.context_graph.rules.drift_series import Bucket, Course, Timeframe, course
 from processors.context_graph.rules.goals import Goal
 from processors.context_graph.rules.groups import VIEW_COUNT
@@ -74,7 +74,7 @@ class DriftCache:
                 self._baselines.popitem(last=False)
 
 
-class Stored(NamedTuple):
+class StoredMemory(NamedTuple):
     """A memory as it came."""
 
     memory_id: str
@@ -89,7 +89,7 @@ class Observation:
     timeframe: Timeframe
     at: datetime
     baseline: Baseline
-    drift: Drift
+    drift: WindowDrift
     course: Course
     buckets: list[Bucket]
     memories: int
@@ -164,7 +164,7 @@ class DriftReader:
         found = self.reader.stored(ids) if ids else []
         return [one for one in found if one is not None and (one.vector is not None) == has_vectors]
 
-    def _stored(self) -> list[Stored]:
+    def _stored(self) -> list[StoredMemory]:
         """Every memory, in the order of the log."""
         rows = execute(
             self.reader.cursor,
@@ -175,20 +175,20 @@ class DriftReader:
             'ORDER BY d."offset", d.label',
             [self.reader.namespace, TOOLSET, list(self.goal.member_ids)],
         ).fetchall()
-        stored = [Stored(memory_id, at.replace(tzinfo=UTC)) for memory_id, at in rows]
+        stored = [StoredMemory(memory_id, at.replace(tzinfo=UTC)) for memory_id, at in rows]
         return [one for one in stored if self.until is None or one.at < self.until]
 
-    def _window(self, stored: Sequence[Stored], most: int) -> list[str]:
+    def _window(self, stored: Sequence[StoredMemory], most: int) -> list[str]:
         """The last memories; only those after the goal's where they are enough."""
         last = self._last_of_goal(stored)
         later = stored[last + 1 :]
         return [one.memory_id for one in (later if len(later) >= LEAST else stored)[-most:]]
 
-    def _last_of_goal(self, stored: Sequence[Stored]) -> int:
+    def _last_of_goal(self, stored: Sequence[StoredMemory]) -> int:
         members = set(self.goal.member_ids)
         return max((place for place, one in enumerate(stored) if one.memory_id in members), default=-1)
 
-    def _baseline(self, stored: Sequence[Stored]) -> Baseline | None:
+    def _baseline(self, stored: Sequence[StoredMemory]) -> Baseline | None:
         """Of the memories among which the goal was found: from the first of its members to the last."""
         members = set(self.goal.member_ids)
         places = [place for place, one in enumerate(stored) if one.memory_id in members]
@@ -207,7 +207,7 @@ class DriftReader:
         return found
 
     def _unbiased(self, ids: Sequence[str]) -> np.ndarray:
-        """[n, 13] purpose vectors, where those of which the centre is made are compared with that of the others."""
+        """[n, 13] purpose vectors; of a central memory against the centre of the others."""
         rows = self.purpose_vectors(ids)
         if any(one in rows for one in self._central):
             rows |= self._held_out
@@ -215,7 +215,7 @@ class DriftReader:
 
     @cached_property
     def _held_out(self) -> dict[str, np.ndarray]:
-        """By central memory its [13] alignments with the centre of the other parts; empty where there is but one."""
+        """By central memory its [13] alignments with the centre of the other parts; empty of one part."""
         central = self._fingerprints(self._central)
         parts = [part for part in np.array_split(np.arange(len(central)), FOLDS) if len(part)]
         if len(parts) < 2:
@@ -228,7 +228,7 @@ class DriftReader:
             found |= {str(one.memory_id): row for one, row in zip(own, rows, strict=True)}
         return found
 
-    def _buckets(self, within: Sequence[Stored], timeframe: Timeframe, now: datetime) -> list[Bucket]:
+    def _buckets(self, within: Sequence[StoredMemory], timeframe: Timeframe, now: datetime) -> list[Bucket]:
         members: list[list[str]] = [[] for _ in range(timeframe.buckets)]
         for one in within:
             members[timeframe.place(now, one.at)].append(one.memory_id)

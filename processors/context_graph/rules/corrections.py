@@ -1,4 +1,4 @@
-"""Corrections of drift: what a search adds to the scores of its best results, so that they follow the goal again.
+"""Corrections of drift: what a search adds to the scores of its best results.
 
 Goal and memories stay as they are. Only the order of a search's first REORDERED results changes, never which they are:
 so recall at ten stays what it was.
@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from processors.context_graph.rules.drift import MATTER, Baseline, Drift, Severity, scalar
+from processors.context_graph.rules.drift import MATTER, Baseline, Severity, WindowDrift, scalar
 from processors.context_graph.rules.drift_series import Trend
 from processors.context_graph.rules.groups import weighted_mean
 
@@ -43,8 +43,9 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Correction:
-    """What is added to a score: `goal_weight` × the alignment of the weighted views with the goal, less `penalty` ×
-    what lacks of the `threshold`. All 0 changes nothing.
+    """What is added to a score; all 0 changes nothing.
+
+    `goal_weight` × the alignment of the weighted views with the goal, less `penalty` × what lacks of the `threshold`.
     """
 
     strategy: Strategy
@@ -108,7 +109,7 @@ def strategy_of(severity: Severity, trend: Trend, *, force: bool = False) -> Str
     return "threshold_adjustment" if severity == "mild" else "emergency_intervention"
 
 
-def made(strategy: Strategy, dose: float, baseline: Baseline, drift: Drift) -> Correction:
+def made(strategy: Strategy, dose: float, baseline: Baseline, drift: WindowDrift) -> Correction:
     """The correction of a strategy at a dose."""
     dose = min(LARGEST_DOSE, dose)
     if strategy == "none" or dose == 0:
@@ -143,12 +144,12 @@ def correct(
     strategy: Strategy,
     factor: float,
     baseline: Baseline,
-    drift: Drift,
+    drift: WindowDrift,
     probes: Sequence[Probe],
     before: float,
     target: float | None,
 ) -> Corrected:
-    """The correction of a strategy, tried on searches until it reaches its target, at most MOST_STEPS times.
+    """The correction of a strategy, tried on searches at most MOST_STEPS times.
 
     Without a target it is GAIN more than searches give with no correction, and the dose rises from the usual one. With
     one it is the smallest dose that reaches it; one that is reached with no correction lifts that in force.
@@ -187,7 +188,7 @@ def _threshold(baseline: Baseline) -> float:
     return float(np.clip(baseline.alignment, -1.0, 1.0))
 
 
-def _moved(drift: Drift) -> tuple[float, ...]:
+def _moved(drift: WindowDrift) -> tuple[float, ...]:
     """Weights by how far each view of the matter fell, in standard errors; even where none did."""
     fallen = np.where(MATTER, np.maximum(0.0, np.nan_to_num(drift.deviations)), 0.0)
     total = float(fallen.sum())

@@ -59,7 +59,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Drift:
+class WindowDrift:
     """What a window is against a baseline. `distance`: in standard errors, of fall and rotation together."""
 
     severity: Severity
@@ -85,7 +85,7 @@ class Drift:
 
 
 def scalar(aligned: np.ndarray) -> np.ndarray:
-    """[n]: the mean alignment of each of [n, 13] purpose vectors over the views of the matter; 0 where none is."""
+    """[n]: the mean of each of [n, 13] purpose vectors over the views of the matter; 0 where none is."""
     known = MATTER & ~np.isnan(aligned)
     sums = np.where(known, aligned, 0.0).sum(axis=1)
     means: np.ndarray = np.divide(sums, known.sum(axis=1), out=np.zeros(len(aligned)), where=known.any(axis=1))
@@ -124,7 +124,7 @@ def baseline_of(runs: Sequence[np.ndarray]) -> Baseline:
     )
 
 
-def drift_of(baseline: Baseline, aligned: np.ndarray) -> Drift:
+def drift_of(baseline: Baseline, aligned: np.ndarray) -> WindowDrift:
     """The drift of a window of at least one memory, of its [n, 13] purpose vectors."""
     views, used = _mean(aligned), _used(aligned) & ~np.isnan(baseline.mean)
     fewer = math.sqrt(max(1.0, WINDOW / len(aligned)))
@@ -133,7 +133,7 @@ def drift_of(baseline: Baseline, aligned: np.ndarray) -> Drift:
     fall = max(0.0, baseline.alignment - level)
     distance = math.hypot(fall / baseline.scalar_error, angle / baseline.angle_error) / fewer
     falls = baseline.mean - views
-    return Drift(
+    return WindowDrift(
         severity_of(distance) if baseline.has_errors else scalar_severity(baseline.alignment, level),
         level,
         baseline.alignment,
