@@ -275,6 +275,12 @@ WRITES: Mapping[str, Write] = {
         "SELECT goal_id FROM context_goals",
         weight=2,
         refusals=("subgoal_error",),
+    "trigger_drift_correction": Write(
+        lambda known, chance: {"force": True},
+        "version",
+        "SELECT version FROM context_correction_history",
+        weight=1,
+        refusals=("drift_corrector_error",),
     ),
     # Cognitive Memory
     "store_raw_dialogue": Write(

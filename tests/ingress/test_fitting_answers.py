@@ -220,6 +220,8 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.read(f"memory://episode-memory?query={query}&min_similarity=0&top_k=100")
     await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
     await reader.call("get_memetic_status")
+    await reader.call("get_alignment_drift", timeframe="30d", include_history=True)
+    await reader.call("trigger_drift_correction", force=True)
     await reader.call("utl_status")
     await reader.call("get_graph_manifest")
     await reader.call("auto_bootstrap_north_star", confidence_threshold=0)
