@@ -275,6 +275,7 @@ WRITES: Mapping[str, Write] = {
         "SELECT goal_id FROM context_goals",
         weight=2,
         refusals=("subgoal_error",),
+    ),
     "trigger_drift_correction": Write(
         lambda known, chance: {"force": True},
         "version",

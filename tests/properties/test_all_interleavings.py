@@ -66,6 +66,7 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.stored", "context.goal.bootstrapped", "context.subgoals.discovered"),
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
+    ),
     # drift is observed and corrected while memories are stored and searches return them
     "context_drift": (
         *("context.memory.stored", "context.drift.corrected", "context.memory.injected"),
