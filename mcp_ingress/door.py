@@ -17,6 +17,7 @@ import anyio
 import orjson
 
 from mcp_ingress import spans
+from mcp_ingress.activity import Activity
 from mcp_ingress.arguments import check_texts
 from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.catalogue import Catalogue, Catalogues
@@ -233,6 +234,8 @@ class Door:
                 raise self.inventory.unknown(request.tool, None if served is None else served.tools)
             if served is not None and tool.name not in served:
                 raise served.refusal(tool)
+            if tool.memory_operation is not None:
+                self.services.part(Activity).note(record.namespace)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:

@@ -60,4 +60,7 @@ class Tool:
     defaults: Callable[[Services], Mapping[str, Any]] | None = None
     """Defaults of arguments that the node's settings decide, for the schema that it lists."""
     memory_operation: str | None = None
-    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""
+    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one.
+
+    A call of such a tool stores or recalls: it counts as activity, and wakes a dream.
+    """

@@ -21,6 +21,14 @@ _CHANGES = (
     "WHERE namespace = ? AND dream_id = ?"
 )
 _PENDING = "SELECT * FROM context_dream_cycles WHERE state <> 'Awake' ORDER BY started_at, namespace"
+_LAST_DREAM = (
+    "SELECT ended_at AS at, namespace, wake_reason FROM context_dream_cycles WHERE ended_at IS NOT NULL "
+    "ORDER BY ended_at DESC, namespace LIMIT 1"
+)
+_LAST_MERGE = (
+    "SELECT ended_at AS at, namespace, count(*) AS merged FROM context_ends GROUP BY ALL "
+    "ORDER BY ended_at DESC, namespace LIMIT 1"
+)
 _USED = """
 SELECT namespace FROM (
     SELECT namespace, max(last_stored_at) AS used_at FROM context_memories GROUP BY namespace
@@ -69,8 +77,11 @@ def read_cycle(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str)
 
 def read_history(cursor: duckdb.DuckDBPyConnection, namespace: str) -> History:
     """What there is of a namespace's dreams."""
-    last = _first(cursor, f"{_CYCLES} AND dream_id = (SELECT dream_id FROM context_last_dreams WHERE namespace = ?)",
-                  [namespace, namespace])
+    last = _first(
+        cursor,
+        f"{_CYCLES} AND dream_id = (SELECT dream_id FROM context_last_dreams WHERE namespace = ?)",
+        [namespace, namespace],
+    )
     ended = _first(cursor, f"{_CYCLES} AND ended_at IS NOT NULL ORDER BY ended_at DESC, dream_id LIMIT 1", [namespace])
     row = execute(
         cursor,
@@ -87,14 +98,20 @@ def read_unfinished(cursor: duckdb.DuckDBPyConnection) -> list[Cycle]:
     return [_cycle(row) for row in dicts(execute(cursor, _PENDING, []))]
 
 
+def read_last_runs(cursor: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any] | None]:
+    """The last dream and the last merge of memories in any namespace: when, where, and what came of it."""
+    dream = next(iter(dicts(execute(cursor, _LAST_DREAM, []))), None)
+    merge = next(iter(dicts(execute(cursor, _LAST_MERGE, []))), None)
+    runs = {"dream": dream, "consolidation": merge}
+    return {name: None if run is None else {**run, "at": run["at"].isoformat() + "Z"} for name, run in runs.items()}
+
+
 def read_used(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     """The namespaces in which something was stored or recalled since their last dream began."""
     return [namespace for (namespace,) in execute(cursor, _USED, []).fetchall()]
 
 
-def read_counted(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str, report: DreamReport
-) -> DreamReport:
+def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str, report: DreamReport) -> DreamReport:
     """The report of a dream with the counts of what it changed, as the store has it."""
     changes = [KeptChange(*row) for row in execute(cursor, _CHANGES, [namespace, dream_id]).fetchall()]
     row = execute(

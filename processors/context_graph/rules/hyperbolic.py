@@ -34,7 +34,8 @@ def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     own = np.sum(points * points, axis=-1)[..., None]
     theirs = np.sum(others * others, axis=-1)
     squares = np.maximum(own + theirs - 2.0 * (points @ others.T), 0.0)
-    return np.arccosh(1.0 + 2.0 * squares / np.maximum((1.0 - own) * (1.0 - theirs), _LEAST))
+    apart: np.ndarray = np.arccosh(1.0 + 2.0 * squares / np.maximum((1.0 - own) * (1.0 - theirs), _LEAST))
+    return apart
 
 
 def step_length(points: np.ndarray) -> np.ndarray:
@@ -70,7 +71,7 @@ def walk(starts: np.ndarray, known: np.ndarray, chance: np.random.Generator) -> 
         reached = mobius_add(np.broadcast_to(points[:, None, :], moves.shape), moves)
         away = distances(reached, known).min(axis=-1)
         weights = np.exp((away - away.max(axis=1, keepdims=True)) / TEMPERATURE)
-        drawn = chance.random(count)[:, None] * weights.sum(axis=1, keepdims=True)
+        drawn = chance.random((count, 1)) * weights.sum(axis=1, keepdims=True)
         chosen = np.minimum((np.cumsum(weights, axis=1) < drawn).sum(axis=1), DIRECTIONS - 1)
         points = reached[np.arange(count), chosen]
         at = distances(points, known)

@@ -91,7 +91,7 @@ def leaps(
         if distance >= LEAP and confidence_of(distance, float(np.linalg.norm(here))) >= LEAST_CONFIDENCE:
             found[pair] = Leap(bond, distance)
     taken: Counter[str] = Counter()
-    chosen = []
+    chosen: list[Leap] = []
     for pair, leap in sorted(found.items(), key=lambda one: (-one[1].distance, one[0])):
         if len(chosen) < most and all(taken[end] < MOST_OF_ONE for end in pair):
             taken.update(pair)
