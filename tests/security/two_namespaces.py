@@ -378,6 +378,8 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    await side.ok("trigger_dream", force=True)
+    await side.ok("abort_dream")
 
 
 async def _again(side: Side) -> None:

@@ -26,13 +26,8 @@ async def abort(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     history = await call.read(lambda cursor: read_history(cursor, call.namespace))
     identity = _unfinished(history) if dream is None else dream.dream_id
     if identity is None:
-        return {
-            "success": True,
-            "aborted": False,
-            "reason": "nothing dreams",
-            **_latency(0.0),
-            **_states(previous, previous),
-        }
+        nothing = {"aborted": False, "reason": "nothing dreams", "dream_id": None, "report": None}
+        return {"success": True, **nothing, **_latency(0.0), **_states(previous, previous)}
     event = writes.request(call, "context.dream.aborted", {"dream_id": identity})
     published = await writes.publish(call, event)
     result, problem = await writes.decision(call, published, event_id=event.id)
