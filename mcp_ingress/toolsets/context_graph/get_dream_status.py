@@ -24,27 +24,30 @@ async def status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The state now, the last cycles, and what a dream by itself waits for."""
     is_fresh = await call.fresh()
     history = await call.read(lambda cursor: read_history(cursor, call.namespace))
-    activity, state = call.part(Activity).share(call.namespace), call.part(Dreams).state(call.namespace)
+    activity, dream = call.part(Activity).share(call.namespace), call.part(Dreams).running.get(call.namespace)
     since_s = None if history.ended is None else _since(call, history.ended)
-    latency = history.max_wake_latency_ms
     return {
         "success": True,
-        "state": state,
+        "state": call.part(Dreams).state(call.namespace),
         **GPU,
         "activity_level": round(activity, 4),
+        "is_dreaming": dream is not None,
+        "current_report": None if dream is None else dream.report.to_json(),
+        **_past(history, since_s),
+        "scheduler": _scheduler(call, history, activity, since_s),
+        **({} if is_fresh else {"stale": True}),
+    }
+
+
+def _past(history: History, since_s: float | None) -> dict[str, Any]:
+    latency = history.max_wake_latency_ms
+    is_ok = latency is None or latency <= MANDATE_MS
+    return {
         "time_since_last_dream_secs": since_s,
-        "is_dreaming": state != "Awake",
         "completed_cycles": history.completed_cycles,
         "last_dream_completed": _time(history.last_completed_at),
         "last_report": report_of(history.ended),
-        "current_report": None if state == "Awake" else call.part(Dreams).running[call.namespace].report.to_json(),
-        "scheduler": _scheduler(call, history, activity, since_s),
-        "constitution_compliance": {
-            "wake_latency_ok": latency is None or latency <= MANDATE_MS,
-            "gpu_ok": True,
-            "max_wake_latency_ms": latency,
-        },
-        **({} if is_fresh else {"stale": True}),
+        "constitution_compliance": {"wake_latency_ok": is_ok, "gpu_ok": True, "max_wake_latency_ms": latency},
     }
 
 
