@@ -17,7 +17,6 @@ import anyio
 import orjson
 
 from mcp_ingress import spans
-from mcp_ingress.activity import Activity
 from mcp_ingress.arguments import check_texts
 from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.catalogue import Catalogue, Catalogues
@@ -234,8 +233,7 @@ class Door:
                 raise self.inventory.unknown(request.tool, None if served is None else served.tools)
             if served is not None and tool.name not in served:
                 raise served.refusal(tool)
-            if tool.memory_operation is not None:
-                self.services.part(Activity).note(record.namespace)
+            self.services.note_call(record.namespace, tool.memory_operation)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:
@@ -385,10 +383,7 @@ def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:
     """What a refusal says of the store that it was decided on."""
     if call is None or tool is None:
         return {}
-    notes: dict[str, Any] = {"stale": True} if call.is_stale else {}
-    if tool.kind == "read":
-        notes |= call.gaps
-    return notes
+    return ({"stale": True} if call.is_stale else {}) | (dict(call.gaps) if tool.kind == "read" else {})
 
 
 def _with_gaps(tool: Tool, body: dict[str, Any], gaps: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from mcp_ingress.toolsets.context_graph.dreams import Dream
 from processors.context_graph.read import dream_slices as slices
-from processors.context_graph.read.edges import read_edges
+from processors.context_graph.read.edges import edges_among, read_edges
 from processors.context_graph.rules.co_recall import co_recalled
 from processors.context_graph.rules.edges import EdgeChange
 from processors.context_graph.rules.hebb import replay
@@ -70,14 +70,14 @@ class Cycle:
         self._replayed = [one.memory_id for one in replayed]
         self._report(nrem=True, memories_replayed=len(replayed))
         yield 0.0
-        edges = await self._read(slices.read_edges_among, self._replayed)
+        edges = await self._read(edges_among, self._replayed)
         yield 0.0
         activations = {one.memory_id: one.activation for one in replayed}
         for some in _chunks(edges, BATCH):
             yield await self._publish(replay(some, activations))
 
     async def rem(self) -> Steps:
-        """Walk among the memories, join what is far apart and has something in common, and shorten trodden paths."""
+        """Walk among the memories, join what is far apart and shares something, and shorten trodden paths."""
         bonds: list[Bond] = []
         starts = await self._read(slices.read_starts, self._replayed[:QUERIES])
         ids = [memory_id for memory_id, _ in starts]
@@ -136,7 +136,7 @@ class Cycle:
 
     async def _joined(self, ids: Sequence[str]) -> set[tuple[str, str]]:
         """Pairs of these that have an edge, whatever its kind and direction."""
-        edges = await self._read(slices.read_edges_among, ids)
+        edges = await self._read(edges_among, ids)
         return {(min(pair), max(pair)) for edge in edges for pair in [(edge.source_id, edge.target_id)]}
 
     async def _sliced(
@@ -200,7 +200,7 @@ class Cycle:
 
 
 def seed_of(dream_id: str) -> int:
-    """The seed of a dream's chance: a function of its id, so that it can be dreamt again."""
+    """What its chance begins with: a function of its id, so that it can be dreamt again."""
     return int.from_bytes(hashlib.blake2b(dream_id.encode(), digest_size=8).digest(), "big")
 
 

@@ -1,4 +1,4 @@
-"""The dreams of a node: it begins those that the log asks for, ends them when somebody works, and asks by itself.
+"""Begins the dreams that the log asks for, ends them when somebody works, and asks by itself.
 
 A dream that a former process left unfinished is finished with the reason `error`; what it changed stands.
 """
@@ -21,7 +21,7 @@ from mcp_ingress.activity import Activity
 from mcp_ingress.toolsets.context_graph.dreams import Dream, Dreams
 from processors.context_graph.read import dreams as stored
 from processors.context_graph.rules.dream_report import DreamReport
-from processors.context_graph.rules.idleness import waits_for
+from processors.context_graph.rules.idleness import QUIET_BELOW, waits_for
 from processors.frame.job import APPLY_WAIT_S, Job
 from streams.clock import format_time
 from streams.codec import encode
@@ -64,7 +64,7 @@ class Dreamer:
         return bool(self._dreams.running)
 
     async def status(self) -> dict[str, Any]:
-        """Which namespaces dream now, whether it begins by itself, and what was done last by itself and by call."""
+        """Which namespaces dream now, whether it begins by itself, and what was done last."""
         return {
             "dreaming": {namespace: dream.state for namespace, dream in sorted(self._dreams.running.items())},
             "when_idle": self._running.settings.dream_when_idle,
@@ -101,14 +101,14 @@ class Dreamer:
             self._looked_at = now
             await self._ask_by_itself()
 
-    def _begin(self, cycle: stored.Cycle) -> None:
+    def _begin(self, cycle: stored.StoredDream) -> None:
         dream = Dream(cycle.dream_id, cycle.namespace, _report(cycle))
         self._dreams.begin(dream)
         task = asyncio.ensure_future(self._dream(cycle, dream))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _dream(self, cycle: stored.Cycle, dream: Dream) -> None:
+    async def _dream(self, cycle: stored.StoredDream, dream: Dream) -> None:
         """Dream until it is done or woken, then leave the report."""
         if cycle.aborted_at is not None:
             dream.wake("manual_abort")
@@ -164,7 +164,7 @@ class Dreamer:
         if self._running.services.backlog().seconds >= PRESSURE_S:
             dream.wake("resource_pressure")
 
-    async def _finish(self, cycle: stored.Cycle, report: DreamReport, wake_reason: str) -> None:
+    async def _finish(self, cycle: stored.StoredDream, report: DreamReport, wake_reason: str) -> None:
         """Count what the store has of the dream, and publish its end."""
         await self._applied(Freshness(await self._running.log.end_offsets([DERIVED.name])))
         namespace, dream_id = cycle.namespace, cycle.dream_id
@@ -193,7 +193,7 @@ class Dreamer:
             since_s = (
                 None if last is None else (now.astimezone(UTC).replace(tzinfo=None) - _ended(last)).total_seconds()
             )
-            if waits_for(activity, self._activity.idle_s(namespace), since_s) is None:
+            if waits_for(activity, self._activity.idle_s(namespace, QUIET_BELOW), since_s) is None:
                 await self._ask(namespace, activity, history.ended_dream_id, now)
 
     async def _ask(self, namespace: str, activity: float, ended_dream_id: str | None, now: datetime) -> None:
@@ -212,11 +212,11 @@ async def _woken_within(dream: Dream, seconds: float) -> bool:
     return dream.woken.is_set()
 
 
-def _report(cycle: stored.Cycle) -> DreamReport:
+def _report(cycle: stored.StoredDream) -> DreamReport:
     return DreamReport(format_time(cycle.started_at.replace(tzinfo=UTC)))
 
 
-def _ended(cycle: stored.Cycle) -> datetime:
+def _ended(cycle: stored.StoredDream) -> datetime:
     return cycle.ended_at or cycle.started_at
 
 

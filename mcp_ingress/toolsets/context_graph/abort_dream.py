@@ -11,7 +11,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.dream_answers import REPORT, report_of
 from mcp_ingress.toolsets.context_graph.dreams import STATES, Dream, Dreams
-from processors.context_graph.read.dreams import History, read_cycle, read_history
+from processors.context_graph.read.dreams import DreamHistory, read_cycle, read_history
 
 MANDATE_MS = 100.0
 """Within this a dream has to be awake."""
@@ -56,7 +56,7 @@ async def _within(event: asyncio.Event, seconds: float) -> None:
         pass  # the answer says how far it is
 
 
-def _unfinished(history: History) -> str | None:
+def _unfinished(history: DreamHistory) -> str | None:
     """The dream of another process, or one that is about to begin."""
     last = history.last
     return None if last is None or last.ended_at is not None else last.dream_id

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress.toolsets.context_graph.dreams import Dream
-from processors.context_graph.read.dreams import Cycle
+from processors.context_graph.read.dreams import StoredDream
 from processors.context_graph.rules.dream_report import DreamReport
 
 _COUNT = {"type": "integer", "minimum": 0}
@@ -53,7 +53,7 @@ REPORT: Mapping[str, Any] = {
 }
 
 
-def report_of(cycle: Cycle | None, dream: Dream | None = None) -> dict[str, Any] | None:
+def report_of(cycle: StoredDream | None, dream: Dream | None = None) -> dict[str, Any] | None:
     """The report as the store has it; of a dream that is not over, what it says of itself."""
     if cycle is not None and cycle.ended_at is not None and cycle.report is not None:
         return cycle.report.to_json()

@@ -12,7 +12,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.abort_dream import MANDATE_MS
 from mcp_ingress.toolsets.context_graph.dream_answers import REPORT, report_of
 from mcp_ingress.toolsets.context_graph.dreams import STATES, Dreams
-from processors.context_graph.read.dreams import Cycle, History, read_history
+from processors.context_graph.read.dreams import DreamHistory, StoredDream, read_history
 from processors.context_graph.rules.idleness import COOLDOWN_S, IDLE_S, QUIET_BELOW, waits_for
 
 _NUMBER = {"type": ["number", "null"]}
@@ -39,7 +39,7 @@ async def status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _past(history: History, since_s: float | None) -> dict[str, Any]:
+def _past(history: DreamHistory, since_s: float | None) -> dict[str, Any]:
     latency = history.max_wake_latency_ms
     is_ok = latency is None or latency <= MANDATE_MS
     return {
@@ -51,8 +51,8 @@ def _past(history: History, since_s: float | None) -> dict[str, Any]:
     }
 
 
-def _scheduler(call: Call, history: History, activity: float, since_s: float | None) -> dict[str, Any]:
-    idle_s = call.part(Activity).idle_s(call.namespace)
+def _scheduler(call: Call, history: DreamHistory, activity: float, since_s: float | None) -> dict[str, Any]:
+    idle_s = call.part(Activity).idle_s(call.namespace, QUIET_BELOW)
     waits = waits_for(activity, idle_s, since_s)
     if history.last is not None and history.last.ended_at is None:
         waits = "dream"
@@ -74,7 +74,7 @@ _WAITS = {
 }
 
 
-def _since(call: Call, ended: Cycle) -> float:
+def _since(call: Call, ended: StoredDream) -> float:
     assert ended.ended_at is not None
     return round(max(0.0, (call.clock.now().replace(tzinfo=None) - ended.ended_at).total_seconds()), 3)
 
@@ -89,7 +89,7 @@ TOOL = Tool(
     title="Dream status",
     description="Get current dream system status: state (Awake/NREM/REM/Waking), GPU usage, activity level, and time "
     "since the last dream cycle, with its report. `scheduler` says when it dreams by itself: after 10 min below activity "
-    "0.15 and 30 min after the last cycle, where something was stored or recalled since. Reading this wakes nothing.",
+    "0.15, 30 min after the last cycle, and where something was stored or recalled since. It wakes nothing.",
     kind="read",
     handler=status,
     input_schema={"type": "object", "properties": {}},

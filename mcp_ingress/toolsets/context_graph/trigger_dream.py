@@ -60,9 +60,9 @@ TOOL = Tool(
     description="Manually trigger a dream consolidation cycle: NREM replays the memories used last and strengthens, "
     "weakens or prunes the edges between them; REM joins memories that are far apart in meaning and share a cause, a "
     "name or a search, makes shortcuts of paths that are walked often, and merges what says the same. System must be "
-    "idle (activity < 0.15) unless `force`. NREM lasts at most 3 min and REM 2 min: upper bounds, a cycle ends when its "
-    "work is done. The call waits at most 5 s for the DreamReport; then `completed` is false, the `report` partial, and "
-    "`get_dream_status` has the rest. Any call that stores or recalls wakes it.",
+    "idle (activity < 0.15) unless `force`. NREM (3 min) and REM (2 min) are upper bounds: a cycle ends when its work "
+    "is done. The call waits at most 5 s for the DreamReport; then `completed` is false, the `report` partial, "
+    "and `get_dream_status` has the rest. Any call that stores or recalls wakes it.",
     kind="write",
     handler=trigger,
     timeout_s=10.0,

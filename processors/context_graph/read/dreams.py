@@ -39,7 +39,7 @@ GROUP BY namespace ORDER BY namespace"""
 
 
 @dataclass(frozen=True, slots=True)
-class Cycle:
+class StoredDream:
     """A dream that began. `ended_at` and `wake_reason` are None until it is over."""
 
     namespace: str
@@ -55,11 +55,11 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class DreamHistory:
     """The dreams of a namespace: the last that began, the last that is over, and how many were complete."""
 
-    last: Cycle | None
-    ended: Cycle | None
+    last: StoredDream | None
+    ended: StoredDream | None
     completed_cycles: int
     last_completed_at: datetime | None
     max_wake_latency_ms: float | None
@@ -70,12 +70,12 @@ class History:
         return None if self.last is None or self.last.ended_at is None else self.last.dream_id
 
 
-def read_cycle(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str) -> Cycle | None:
+def read_cycle(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str) -> StoredDream | None:
     """One dream; None of an id that is not of one."""
     return _first(cursor, f"{_CYCLES} AND dream_id = ?", [namespace, dream_id])
 
 
-def read_history(cursor: duckdb.DuckDBPyConnection, namespace: str) -> History:
+def read_history(cursor: duckdb.DuckDBPyConnection, namespace: str) -> DreamHistory:
     """What there is of a namespace's dreams."""
     last = _first(
         cursor,
@@ -90,10 +90,10 @@ def read_history(cursor: duckdb.DuckDBPyConnection, namespace: str) -> History:
         [namespace],
     ).fetchone()
     assert row is not None
-    return History(last, ended, *row)
+    return DreamHistory(last, ended, *row)
 
 
-def read_unfinished(cursor: duckdb.DuckDBPyConnection) -> list[Cycle]:
+def read_unfinished(cursor: duckdb.DuckDBPyConnection) -> list[StoredDream]:
     """The dreams of all namespaces that began and are not over, the oldest first."""
     return [_cycle(row) for row in dicts(execute(cursor, _PENDING, []))]
 
@@ -121,11 +121,11 @@ def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: st
     return counted(report, changes, row[0])
 
 
-def _first(cursor: duckdb.DuckDBPyConnection, query: str, parameters: list[Any]) -> Cycle | None:
+def _first(cursor: duckdb.DuckDBPyConnection, query: str, parameters: list[Any]) -> StoredDream | None:
     return next((_cycle(row) for row in dicts(execute(cursor, query, parameters))), None)
 
 
-def _cycle(row: Mapping[str, Any]) -> Cycle:
+def _cycle(row: Mapping[str, Any]) -> StoredDream:
     report = None if row["report"] is None else DreamReport.of(orjson.loads(row["report"]))
-    names = Cycle.__slots__
-    return Cycle(**{**{name: row[name] for name in names}, "report": report})
+    names = StoredDream.__slots__
+    return StoredDream(**{**{name: row[name] for name in names}, "report": report})

@@ -1,4 +1,4 @@
-"""REM: memories as points of a Poincaré ball, walks through it, and the distances that rank what is far apart."""
+"""REM: memories as points of a Poincaré ball, walks through it, and distances in it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEAST = 1e-12
 
 
 def to_ball(vectors: np.ndarray) -> np.ndarray:
-    """(n, up to 64) points of the ball for (n, dim) vectors: their principal components, at radius tanh of their norm.
+    """(n, up to 64) points of the ball for (n, dim) vectors.
 
-    Of few vectors there are fewer components.
+    They are the principal components, at radius tanh of their norm. Of few vectors there are fewer components.
     """
     centred = vectors.astype(np.float64) - vectors.mean(axis=0)
     values, vectors_of = np.linalg.eigh(centred @ centred.T)

@@ -1,4 +1,4 @@
-"""REM: edges between memories that are far apart in meaning and have a cause, a name or a recall in common."""
+"""REM: edges between memories that are far apart and have a cause, a name or a recall in common."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ class Leap:
 
 
 def names_in(text: str) -> list[str]:
-    """Names in a text, case-folded, the longest first: words with a capital or a digit that do not begin a sentence."""
+    """Names in a text, case-folded, the longest first.
+
+    A name is a word with a capital or a digit that does not begin a sentence.
+   """
     found: set[str] = set()
     for sentence in _SENTENCE.split(text[:MAX_CHARS]):
         found |= Statement(sentence).names
