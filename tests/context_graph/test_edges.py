@@ -125,8 +125,9 @@ def test_edges_follow_merges_wherever_they_are_read(node: EmbeddingNode, namespa
     ids = []
     for data in stored:
         tell(node, namespace, MEMORY_STORED, data)
-        [(identity,)] = node.store.sql("SELECT memory_id FROM context_memories WHERE content = ? AND namespace = ?",
-                                       data["content"], namespace)
+        [(identity,)] = node.store.sql(
+            "SELECT memory_id FROM context_memories WHERE content = ? AND namespace = ?", data["content"], namespace
+        )
         ids.append(identity)
     tell(node, namespace, EDGES_FOUND, {"edges": [edge(ids[0], ids[1]), edge(ids[1], "c", weight=0.9)]})
     tell(node, namespace, MEMORIES_MERGED, group_event := {"groups": [group | {"merged_from": ids}]})

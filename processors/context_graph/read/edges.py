@@ -62,9 +62,7 @@ def _read_at(
         rows = execute(cursor, f"{_EDGES} AND {column} IN ({marks(ends)})", [namespace, *ends]).fetchall()
         found |= {edge.key: edge for edge in map(_edge, rows)}
     chosen = [
-        found[key]
-        for key in sorted(found)
-        if (kinds is None or key[2] in kinds) and (not is_within or key[1] in ends)
+        found[key] for key in sorted(found) if (kinds is None or key[2] in kinds) and (not is_within or key[1] in ends)
     ]
     return living(chosen, successors)
 

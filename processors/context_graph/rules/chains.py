@@ -19,8 +19,8 @@ def chains(ids: Sequence[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ..
     if not ids:
         return {}
     weights = _joined(set(ids), edges)
-    paths, strengths = {ids[0]: (ids[0],)}, {ids[0]: 1.0}
-    reached = [ids[0]]
+    paths: dict[str, tuple[str, ...]] = {ids[0]: (ids[0],)}
+    strengths, reached = {ids[0]: 1.0}, [ids[0]]
     for _ in range(MOST_HOPS):
         found: dict[str, tuple[float, tuple[str, ...]]] = {}
         for one in reached:
