@@ -10,7 +10,6 @@ from datetime import UTC
 from typing import Any, NamedTuple
 
 import duckdb
-import numpy as np
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
@@ -22,7 +21,7 @@ from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.nearness import Nearness, nearness_of
-from processors.context_graph.read.teleology import purpose, purpose_vectors
+from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
@@ -130,7 +129,7 @@ def _compared(
             "views": _said(aligned[place].tolist()),
             "purposeAlignment": round(float(similar[place]), DIGITS),
             "dominantEmbedder": f"E{dominant[place] + 1}",
-            "thetaToNorthStar": _mean(purposes[place + 1]),
+            "thetaToNorthStar": round(mean_alignment(purposes[place + 1]), DIGITS),
         }
         for place, one in enumerate(stored)
     }
@@ -138,12 +137,6 @@ def _compared(
 
 def _said(aligned: Sequence[float]) -> dict[str, float]:
     return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
-
-
-def _mean(aligned: np.ndarray) -> float:
-    """The mean alignment with the purpose over the views that say something; 0 where none does."""
-    known = aligned[~np.isnan(aligned)]
-    return round(float(known.mean()), DIGITS) if len(known) else 0.0
 
 
 class _MemoryRow(NamedTuple):
