@@ -37,7 +37,11 @@ class Sleeper:
         return (await self.node.running.door.call(self.visitor, Request(tool, arguments))).body
 
     async def remember(self, *texts: str) -> list[str]:
-        return [(await self.call("store_memory", content=text))["fingerprintId"] for text in texts]
+        """Keep them; returns their ids, once they have their vectors."""
+        kept = [await self.call("store_memory", content=text) for text in texts]
+        token = Freshness.from_json(kept[-1]["freshness"])
+        assert await self.node.running.store.applied.wait(token, timeout_s=SOON_S, stages=("embed",))
+        return [one["fingerprintId"] for one in kept]
 
     async def tell(self, event_type: str, data: dict[str, Any], namespace: str = "default") -> None:
         """Put an event on the log; returns when it is applied."""

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import hashlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -54,8 +54,8 @@ BATCH = 200
 """Changes of edges in one event."""
 MERGES_A_DAY, MERGED_OF = 50, 100
 """Groups that dreams merge in a day at most, and of how many memories, those stored last."""
-MERGE_S = 0.03
-"""How long the comparing of these takes at most: it is one slice."""
+MERGE_S = 0.5
+"""How long the comparing of these takes at most. It yields to callers, and who wakes the dream does not wait for it."""
 DAY = timedelta(days=1)
 WALKS = 10
 """Of one slice."""
@@ -153,9 +153,10 @@ class Cycle:
         left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY)
         if left > 0 and self._running.store.indexes.spaces.live is not None:
             began = time.perf_counter()
-            found = await self._running.store.reader.run(functools.partial(self._duplicates, left))
+            comparing = self._running.store.reader.run(functools.partial(self._duplicates, left))
+            found = await self._unless_woken(comparing)
             yield time.perf_counter() - began
-            if found["groups"] and not self._dream.woken.is_set():
+            if found is not None and found["groups"]:
                 await self._applied(await self._put(self._event(MEMORIES_MERGED, found, ""), MEMORY.name))
 
     def _duplicates(self, most_groups: int, cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -214,14 +215,18 @@ class Cycle:
 
     async def _applied(self, token: Freshness) -> None:
         """Wait until this is kept, or the dream is woken."""
-        applied = self._running.store.applied.wait(token, timeout_s=APPLY_WAIT_S)
-        waits = [asyncio.ensure_future(applied), asyncio.ensure_future(self._dream.woken.wait())]
+        await self._unless_woken(self._running.store.applied.wait(token, timeout_s=APPLY_WAIT_S))
+
+    async def _unless_woken(self, work: Coroutine[Any, Any, Result]) -> Result | None:
+        """What this returns; None when the dream is woken before."""
+        task, woken = asyncio.ensure_future(work), asyncio.ensure_future(self._dream.woken.wait())
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([task, woken], return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() and not self._dream.woken.is_set() else None
         finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            task.cancel()
+            woken.cancel()
+            await asyncio.gather(task, woken, return_exceptions=True)
 
     async def _put(self, event: Event, topic: str = DERIVED.name) -> Freshness:
         token = Freshness.after(await self._running.log.publish([encode(topic, event)]))
