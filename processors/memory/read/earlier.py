@@ -79,18 +79,25 @@ def nearest_memories(
     if not texts:
         return []
     near = space.nearest_to_each(np.stack([vector for _, vector in texts]), NEAREST, LEAST_COSINE)
-    rows = _read(cursor, {label for matches in near for label, _ in matches})
     labels: dict[str, np.ndarray] = {}
     asked = () if toolset is None else (toolset,)
     found: list[list[Memory]] = []
     for (namespace, vector), matches in zip(texts, near, strict=True):
+<<<<<<< HEAD
         own = _of((namespace, *asked), matches, rows)
+=======
+        own = _read(cursor, indexes, namespace, matches)
+>>>>>>> main
         if len(own) < len(matches) == NEAREST:
             if namespace not in labels:
                 labels[namespace] = resolve(cursor, Filter(namespace, toolsets=asked, exclude_merged=False))
             [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
+<<<<<<< HEAD
             close = [match for match in matches if match[1] >= LEAST_COSINE]
             own = _of((namespace, *asked), close, _read(cursor, {label for label, _ in close}))
+=======
+            own = _read(cursor, indexes, namespace, [match for match in matches if match[1] >= LEAST_COSINE])
+>>>>>>> main
             indexes.yield_to_callers()
         found.append(own)
     return found
@@ -120,6 +127,7 @@ def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Se
     return {record_id for (record_id,) in rows}
 
 
+<<<<<<< HEAD
 def _read(cursor: duckdb.DuckDBPyConnection, labels: Collection[int]) -> dict[int, tuple[tuple[str, str], Memory]]:
     """label -> (namespace, toolset), and the memory."""
     if not labels:
@@ -135,3 +143,13 @@ def _of(whose: tuple[str, ...], matches: Matches, rows: Mapping[int, tuple[tuple
     """The matches that are of this namespace, and of this toolset where it is named."""
     own = [(rows[label], cosine) for label, cosine in matches if label in rows]
     return [memory._replace(cosine=cosine) for (of, memory), cosine in own if of[: len(whose)] == whose]
+=======
+def _read(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, matches: Matches) -> list[Memory]:
+    """Those of the matches that are the namespace's own."""
+    hits = indexes.records.documents.hits(cursor, namespace, [label for label, _ in matches])
+    return [
+        Memory(label, hit.record_id, hit.kind, hit.text, hit.created_at, cosine)
+        for label, cosine in matches
+        if (hit := hits.get(label)) is not None
+    ]
+>>>>>>> main
