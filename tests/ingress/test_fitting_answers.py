@@ -223,6 +223,7 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     await reader.call("get_alignment_drift", timeframe="30d", include_history=True)
     await reader.call("trigger_drift_correction", force=True)
     await reader.call("utl_status")
+    await reader.call("get_dream_status")
     await reader.call("get_graph_manifest")
     await reader.call("auto_bootstrap_north_star", confidence_threshold=0)
     await reader.call("discover_sub_goals", min_confidence=0, max_goals=20)
