@@ -78,6 +78,7 @@ class PlacedTokens:
     """
 
     memory_id: str
+    label: int
     text: str
     position: int
     ids: np.ndarray
@@ -262,9 +263,8 @@ class FingerprintReader:
             starts = None if tokens is None else self._text_starts(text, tokens)
             if tokens is not None and starts is not None:
                 count = min(len(starts), len(tokens.ids))
-                found.append(
-                    PlacedTokens(memory_id, text, position, tokens.ids[:count], tokens.codes[:count], starts[:count])
-                )
+                kept = tokens.ids[:count], tokens.codes[:count], starts[:count]
+                found.append(PlacedTokens(memory_id, label, text, position, *kept))
         return found
 
     def _pools(self, text: str, spans: MarkedSpans, tokens: _Tokens) -> Pools | None:

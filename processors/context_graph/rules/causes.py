@@ -82,7 +82,7 @@ _DENIED_LINK = re.compile(
 _DENIED_VERB = re.compile(
     r"\b(?:did|do|does|was|were|is|are|has|have|had)(?:\s+not|n['’]t|\s+never)\b(?!\s+only)(?=[^,;]*$)", re.IGNORECASE
 )
-DENIES = re.compile(
+_DENIES = re.compile(
     r"\b(?:nothing\s+to\s+do\s+with|unrelated\s+to|ruled\s+out|not\s+to\s+blame|not\s+at\s+fault|"
     r"(?:not|n['’]t|never|neither)\s+(?:\w+\s+){0,2}?(?:(?:the|a)\s+)?(?:root\s+)?(?:reason|cause|culprit|why)\b|"
     r"(?:not|n['’]t|never)\s+(?:\w+\s+)?(?:cause|lead|led|result|trigger|break|caused|triggered)\b|"
@@ -97,6 +97,11 @@ _HEDGED = re.compile(
 )
 _ASKS = re.compile(r"[?？]\s*\W*$|^\W*(?:why|how\s+come|what\s+(?:caused|made))\b", re.IGNORECASE)
 _WORD = re.compile(r"\w")
+
+
+def denies(sentence: str) -> bool:
+    """Whether a sentence says that something was not a cause."""
+    return bool(_DENIES.search(sentence))
 
 
 def asks(sentence: str) -> bool:
@@ -228,8 +233,8 @@ def _made(
             whole = sentence if before is None else (before[0], last)
         else:
             parts.append(_trimmed(text, first + begin, first + end))
-    if parts[0] is None and parts[1] is None or parts[0] == parts[1]:
+    if (parts[0] is None and parts[1] is None) or parts[0] == parts[1]:
         return None
     hedged = CONDITIONAL if _HEDGED.search(body) else confidence
-    is_denied = bool(DENIES.search(body))
+    is_denied = denies(body)
     return Statement(parts[0], parts[1], whole, " ".join(marker.split()).strip(" ,;").lower(), hedged, is_denied)
