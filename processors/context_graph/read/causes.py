@@ -26,6 +26,7 @@ from storage.search.question import matter_of
 from storage.search.records.filter import Filter
 from storage.search.vectors.token_vectors import Tokens, unit
 from storage.search.words.analyzer import query_terms
+from storage.search.words.bm25 import rarity
 from streams.ids import document_label
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class CauseFinder:
         self._allowed: AllowList = reader.indexes.records.allowed(
             reader.cursor, Filter(reader.namespace, toolsets=(TOOLSET,), kinds=PROSE)
         )
+        self._rarest = rarity(len(self._allowed.labels), 1)
         self._rarity: dict[str, float] = {}
 
     def links(self, memory_id: str) -> list[Link]:
@@ -89,31 +91,31 @@ class CauseFinder:
     def _by_own(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[Link]:
         """What a memory states of earlier ones, unless one of them denies it."""
         for claim in own.claims[:MOST_CLAIMS]:
-            rarity = self._rarities(claim)
-            for other, value in told_by(claim, others, rarity):
-                if not any(is_denied(own, claim.statement, one, rarity) for one in others):
+            rarities = self._rarities(claim)
+            for other, value in told_by(claim, others, rarities):
+                if not any(is_denied(own, claim.statement, one, rarities) for one in others):
                     yield link(own, claim, other, value)
 
     def _by_others(self, own: CausalText, others: Sequence[CausalText], placed: PlacedTokens) -> Iterable[Link]:
         """What earlier memories state of this one, where none tells it better."""
         for stating in others:
             for claim in stating.claims[:MOST_CLAIMS]:
-                rarity = self._rarities(claim)
-                value = tells(claim, own, rarity)
-                if not value or is_denied(stating, claim.statement, own, rarity):
+                rarities = self._rarities(claim)
+                value = tells(claim, own, rarities)
+                if not value or is_denied(stating, claim.statement, own, rarities):
                     continue
                 rivals = self._earlier(self._with_words([stating.text[slice(*claim.where)]], NEAR_CLAIM), placed)
                 rivals = [one for one in rivals if one.memory_id != stating.memory_id]
-                if any(one is own for one, _ in told_by(claim, [own, *rivals], rarity)):
+                if any(one is own for one, _ in told_by(claim, [own, *rivals], rarities)):
                     yield link(stating, claim, own, value)
 
     def _denied(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[Link]:
         """What a memory takes back: the links that a denied statement has made, with a weight of 0."""
         for stating in others if own.denials else ():
             for claim in stating.claims[:MOST_CLAIMS]:
-                rarity = self._rarities(claim)
-                if (sentence := is_denied(stating, claim.statement, own, rarity)) is not None:
-                    for other, _ in told_by(claim, [one for one in others if one is not stating], rarity):
+                rarities = self._rarities(claim)
+                if (sentence := is_denied(stating, claim.statement, own, rarities)) is not None:
+                    for other, _ in told_by(claim, [one for one in others if one is not stating], rarities):
                         one = link(stating, claim, other, 0.0)
                         yield Link(one.cause_id, one.effect_id, 0.0, DENIED, evidence(own, sentence, "denied"))
 
@@ -150,5 +152,7 @@ class CauseFinder:
     def _read_rarities(self, terms: frozenset[str]) -> dict[str, float]:
         if missing := terms - self._rarity.keys():
             found, _ = self._reader.indexes.words.rarities(missing, self._reader.namespace)
-            self._rarity |= dict.fromkeys(missing, 1.0) | found
+            self._rarity |= dict.fromkeys(missing, 1.0) | {
+                term: min(1.0, value / self._rarest) for term, value in found.items()
+            }
         return self._rarity

@@ -19,6 +19,8 @@ from storage.search.words.analyzer import query_terms
 
 LEAST_TERMS = 2
 """Words with content that a part has in common with what tells it."""
+LEAST_RARITY = 1.2
+"""How rare these are together, in shares of a word that one memory alone has: names that all have are little."""
 LEAST_OF_CAUSE, LEAST_OF_EFFECT = 0.55, 0.6
 """S from which another memory tells a stated cause, a stated effect. Chosen with the fixture's chains (`bench causes`)."""
 NEARLY = 0.95
@@ -150,10 +152,15 @@ def asymmetric_similarity(cosine: float, direction: float, overlap: float) -> fl
 def similarity(part: Part, by: Part, rarity: Mapping[str, float]) -> float:
     """S of a stated part and what tells it: the cosine is the mean of its tokens' best, the overlap that of its terms.
 
-    `rarity`: of terms; tokens have theirs as weights. 0 with fewer than LEAST_TERMS terms in common.
+    `rarity`: of terms, from 0 to 1; tokens have theirs as weights. 0 where both have too little in common.
     """
     shared = part.terms & by.terms
-    if len(shared) < LEAST_TERMS or not len(part.rows) or not len(by.rows):
+    if (
+        len(shared) < LEAST_TERMS
+        or sum(rarity.get(term, 1.0) for term in shared) < LEAST_RARITY
+        or not len(part.rows)
+        or not len(by.rows)
+    ):
         return 0.0
     total, all_terms = float(part.weights.sum()), sum(rarity.get(term, 1.0) for term in part.terms)
     if total <= 0 or all_terms <= 0:

@@ -25,6 +25,11 @@ _TIME = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:january|february|march|april|may|june|july|august|september|"
     r"october|november|december|spring|summer|autumn|fall|winter|childhood|forever|version|v\d)\b)"
 )
+_SUBJECT = (
+    r"(?:now\s+|then\s+|that\s+)?(?:i|we|you|he|she|it|they|there|nobody|everyone|everybody|no|all|most|both|each|every|"
+    r"the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|(?!as\b|this\b)\w{2,}s\s+\w+|"
+    r"\w+\s+(?:is|are|was|were|has|had|can|cannot|could|will|gets?|got|fails?|failed|takes?|took)"
+)
 _VERB = (
     r"\b(?:is|are|was|were|has|have|had|can|could|will|would|does|did|do|cannot|nobody|only|hardly|\w+n['’]t|\w+ed|"
     r"\w{3,}s|took|made|went|broke|left|got|said|saw|sent|ran|fell|lost|found|gave|came|it['’]s|i['’]m|\w+['’]re)\b"
@@ -46,16 +51,16 @@ _CAUSE_FIRST = re.compile(
     r"for\s+(?:this|that)\s+reason)\b)|"
     r"(?P<why>,?\s*\b(?:which|that|this)(?:['’]s|\s+is|\s+was)\s+(?:also\s+)?(?:why|the\s+reason\s+(?:for|why|that))\b|"
     r"\b(?:is|are|was|were)\s+(?:why|the\s+(?:reason|cause)s?\s+(?:for|of|why|that))\b)|"
-    r"(?P<so>,\s*(?:and\s+)?so\b(?!\s+(?:far|much|many|that|long|on|called|as\s+to)\b)|;\s*so\b)",
+    rf"(?P<so>[,;]\s*(?:and\s+)?so\b(?=\s+(?:{_SUBJECT})\b))",
     re.IGNORECASE,
 )
 _WEAK_CAUSE_FIRST = re.compile(
     r"(?P<meant>\bso\s+that\b)|"
-    r"(?P<degree>\bso\s+\w+(?:\s+(?!that\b)[\w']+){0,8}?\s+that\b)|"
+    rf"(?P<degree>\bso\s+\w+(?:\s+(?!that\b)[\w']+){{0,6}}?\s+(?<!like )(?<!thing )that(?=\s+(?:{_SUBJECT})\b))|"
     r"(?P<means>,?\s*(?:\bwhich\s+)?\bmean(?:s|t|ing)?\s+that\b)|"
     r"(?P<acts>\b(?:broke|breaks|forc(?:es|ed)|prevent(?:s|ed)|fill(?:s|ed)|crash(?:es|ed)|block(?:s|ed)|free(?:s|d)|"
     r"push(?:es|ed))\b(?=\s+(?:the|our|its|all|every|both|us|it|me|him|her|them|[A-Z])\b))|"
-    r"(?P<made>\bma(?:de|kes)\s+(?=(?:me|us|him|her|them)\s+\w+|(?:the|our|its|his|their|all|every|it|\w+)\s+"
+    r"(?P<made>\bma(?:de|kes)\s+(?=(?:the|our|its|his|their|all|every|it|\w+)\s+"
     r"(?:[\w-]+\s+){0,4}?(?:take|fail|crash|break|hang|stop|impossible|un\w+able|\w+able|\w{2,}er|useless|slow)\b))",
     re.IGNORECASE,
 )
@@ -89,6 +94,13 @@ _DENIES = re.compile(
     r"rather\s+than\s+(?:because|due)|instead\s+of\s+because|no\s+(?:causal\s+)?(?:link|connection|relation))",
     re.IGNORECASE,
 )
+_SINCE_THEN = re.compile(
+    r"\b(?:have|has|had|been|\w+['’](?:ve|s))\s+(?:\w+\s+){0,3}?\w+(?:ed|en|ne|ad|ome|ut|ld|ught)\b(?=[^,]*\bsince\b)|"
+    r"\bsince\b[^,]*\b(?:last|first|ever|started|began|moved|met|born|kid|child|ago)\b|"
+    r"\b(?:long|far|years?|months?|weeks?|ever|much|lot)\b[^,]*\bsince\b|^\W*since\b[^,]*,.*\b(?:have|has|['’]ve)\b",
+    re.IGNORECASE,
+)
+"""A time is meant: the perfect stands beside it, or a length of time."""
 _HEDGED = re.compile(
     r"\b(?:maybe|perhaps|might|probably|possibly|presumably|suspect\w*|seems?|seemed|i\s+think|"
     r"(?:may|could|would|should)\s+(?:have|be|lead|cause|result|explain|trigger|also|well)|"
@@ -164,7 +176,8 @@ def _stated(text: str, sentence: Range, before: Range | None) -> Iterator[Statem
     first, last = sentence
     body = text[first:last]
     for pattern, confidence in ((_FIRST, EXPLICIT), (_IF, CONDITIONAL), (_REASON_OF, EXPLICIT)):
-        if found := pattern.match(body):
+        found = pattern.match(body)
+        if found and not (found["marker"].lower() == "since" and _SINCE_THEN.search(body)):
             cause, effect = found.span("cause"), found.span("effect")
             inner = min(_first_marker(body, at) for at in (effect[0],)) if effect[0] > cause[0] else len(body)
             effect = (effect[0], max(effect[0], inner)) if effect[0] > cause[0] else effect
