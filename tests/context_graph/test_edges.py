@@ -13,7 +13,8 @@ from processors.context_graph.read.edges import edges_of, read_edges
 from processors.context_graph.rules.edges import Edge, living
 from streams.codec import encode
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
-from streams.event_types.context_graph import MEMORY_RECALLED
+from streams.event_types.context_ends import MEMORIES_MERGED
+from streams.event_types.context_graph import MEMORY_RECALLED, MEMORY_STORED
 from streams.events import Event, event_types
 from tests.talos.embedding_node import EmbeddingNode
 
@@ -63,9 +64,9 @@ def test_what_a_dream_made_of_an_edge_stays_when_it_is_found_again(node: Embeddi
     tell(node, namespace, EDGES_FOUND, {"edges": [edge("a", "b", space="s")]})
     assert read(node, namespace) == [Edge("a", "b", "similar", 0.7), Edge("b", "c", "rem", 0.3, 0.5)]
     rows = node.store.sql(
-        f"SELECT source_id, weight, dream_id FROM context_edge_changes WHERE namespace = '{namespace}'"
+        "SELECT source_id, weight, weight_before FROM context_edge_changes WHERE namespace = ?", namespace
     )
-    assert rows == [("a", 0.7, "d"), ("b", 0.3, "d")]
+    assert rows == [("a", 0.7, 0.6), ("b", 0.3, None)]
     tell(node, namespace, EDGES_FOUND, {"edges": [edge("a", "b", weight=0.55, space="another model")]})
     assert read(node, namespace, "similar") == [Edge("a", "b", "similar", 0.55)]
 
@@ -115,3 +116,23 @@ def test_edges_of_merged_memories_move_to_the_living_one() -> None:
     assert living([Edge("a", "c", "similar", 0.6), Edge("b", "c", "similar", 0.9)], {"b": "a"}) == [
         Edge("a", "c", "similar", 0.9)
     ]
+
+
+def test_edges_follow_merges_wherever_they_are_read(node: EmbeddingNode, namespace: str) -> None:
+    tell(node, namespace, EDGES_FOUND, {"edges": [edge("a", "b"), edge("b", "c", weight=0.7), edge("c", "d")]})
+    group = {"memory_id": "z", "content": "Tides turn | The tide turns", "merged_from": ["a", "b"]}
+    stored = [{"content": "Tides turn"}, {"content": "The tide turns"}]
+    ids = []
+    for data in stored:
+        tell(node, namespace, MEMORY_STORED, data)
+        [(identity,)] = node.store.sql(
+            "SELECT memory_id FROM context_memories WHERE content = ? AND namespace = ?", data["content"], namespace
+        )
+        ids.append(identity)
+    tell(node, namespace, EDGES_FOUND, {"edges": [edge(ids[0], ids[1]), edge(ids[1], "c", weight=0.9)]})
+    tell(node, namespace, MEMORIES_MERGED, group_event := {"groups": [group | {"merged_from": ids}]})
+    assert group_event["groups"]
+    assert Edge("c", "z", "similar", 0.9) in read(node, namespace)
+    cursor = node.store.database.cursor()
+    for asked in ("z", ids[0]):
+        assert edges_of(cursor, namespace, [asked]) == [Edge("c", "z", "similar", 0.9)]

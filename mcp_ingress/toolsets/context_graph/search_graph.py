@@ -18,9 +18,11 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors
+from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
@@ -74,9 +76,19 @@ def _search(
     memories = _read_memories(cursor, call.namespace, found.hits)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
     compared = _compared(reader, query, found.hits, nearness, call)
+    paths = _paths(cursor, call.namespace, [hit.record_id for hit in found.hits])
     return found, [
-        _shown(hit, nearness[hit.label], memories, call.namespace) | compared[hit.record_id] for hit in found.hits
+        _shown(hit, nearness[hit.label], memories, call.namespace)
+        | compared[hit.record_id]
+        | paths.get(hit.record_id, {})
+        for hit in found.hits
     ]
+
+
+def _paths(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
+    """By memory the path over edges from the best result to it, where it has two hops or more."""
+    found = chains(ids, edges_among(cursor, namespace, ids)) if len(ids) > 2 else {}
+    return {one: {"path": list(path)} for one, path in found.items() if len(path) > 2}
 
 
 def _near_enough(
@@ -236,6 +248,12 @@ TOOL = Tool(
                             "type": "number",
                             "description": "Its mean alignment with the purpose; until a goal is found, with the most "
                             "central of the first memories",
+                        },
+                        "path": {
+                            "type": "array",
+                            "items": _TEXT,
+                            "minItems": 3,
+                            "description": "The results over whose edges it is reached from the first one, both named",
                         },
                         **REPEATED,
                         **CHANGED,

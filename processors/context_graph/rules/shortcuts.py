@@ -46,17 +46,12 @@ class Shortcut:
         return EdgeChange(self.path[0], self.path[-1], SHORTCUT, self.combined_weight, self.min_confidence)
 
 
-def candidates(
-    traversals: Iterable[Traversal],
-    edges: Iterable[Edge],
-    min_confidence: float = MIN_CONFIDENCE,
-    made_at: Mapping[tuple[str, str], datetime] | None = None,
-) -> list[Shortcut]:
-    """Paths of three hops or more that were walked five times or more, most walked first, then heaviest.
+def trodden(
+    traversals: Iterable[Traversal], made_at: Mapping[tuple[str, str], datetime] | None = None
+) -> dict[tuple[str, ...], int]:
+    """How often each path of three hops or more was walked, of those that were walked five times or more.
 
-    Two memories in a row are joined by the heaviest of the edges between them, whatever its direction; a path with a
-    gap, because an edge has gone, is none. `made_at`: when a dream made the shortcut between these two ends last;
-    walks up to then count no more.
+    `made_at`: when a dream made the shortcut between these two ends last; walks up to then count no more.
     """
     made = made_at or {}
     counts = Counter(
@@ -64,11 +59,23 @@ def candidates(
         for walk in traversals
         if len(walk.path) > MIN_HOPS and ((ends := (walk.path[0], walk.path[-1])) not in made or walk.at > made[ends])
     )
-    walked = {path: count for path, count in counts.items() if count >= MIN_TRAVERSALS and len(set(path)) == len(path)}
-    if not walked:
-        return []
+    return {path: count for path, count in counts.items() if count >= MIN_TRAVERSALS and len(set(path)) == len(path)}
+
+
+def candidates(
+    traversals: Iterable[Traversal],
+    edges: Iterable[Edge],
+    min_confidence: float = MIN_CONFIDENCE,
+    made_at: Mapping[tuple[str, str], datetime] | None = None,
+) -> list[Shortcut]:
+    """The trodden paths whose edges are all at least this sure, most walked first, then heaviest.
+
+    Two memories in a row are joined by the heaviest of the edges between them, whatever its direction; a path with a
+    gap, because an edge has gone, is none. `made_at`: as `trodden`.
+    """
+    walked = trodden(traversals, made_at)
     best: dict[frozenset[str], Edge] = {}
-    for edge in edges:
+    for edge in edges if walked else ():
         pair = frozenset((edge.source_id, edge.target_id))
         if pair not in best or edge.weight > best[pair].weight:
             best[pair] = edge

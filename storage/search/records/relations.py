@@ -21,6 +21,7 @@ from streams.ids import document_label, record_label
 _COLUMNS = {
     "relations": "namespace, from_id, to_id",
     "merges": "namespace, record_id, into_id",
+    "context_ends": "namespace, memory_id, merged_into",
     "entities": "namespace, entity_id, label, source_event_id",
     "corrections": "namespace, successor_id, record_id",
     "memory_changes": "namespace, newer_id, older_id",
@@ -75,6 +76,7 @@ class Relations:
         takers = {
             "relations": self._relate,
             "merges": self._merge,
+            "context_ends": self._merge,
             "entities": self._find,
             "corrections": self._change,
             "memory_changes": self._change,
