@@ -15,7 +15,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
 
-import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.context_graph.dreams import Dream

@@ -174,7 +174,9 @@ class Dreamer:
             last, activity = history.last, self._activity.share(namespace)
             if last is not None and last.ended_at is None:
                 continue
-            since_s = None if last is None else (now.astimezone(UTC).replace(tzinfo=None) - _ended(last)).total_seconds()
+            since_s = (
+                None if last is None else (now.astimezone(UTC).replace(tzinfo=None) - _ended(last)).total_seconds()
+            )
             if waits_for(activity, self._activity.idle_s(namespace), since_s) is None:
                 await self._ask(namespace, activity, history.ended_dream_id, now)
 

@@ -82,9 +82,7 @@ def read_edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Col
     return [edge for edge in edges_of(cursor, namespace, ids) if edge.source_id in among and edge.target_id in among]
 
 
-def read_starts(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]
-) -> list[tuple[str, str]]:
+def read_starts(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[str, str]]:
     """Id and text of these memories; those that were new when they came (Blind, Unknown) first, then in their order."""
     return execute(cursor, _STARTS, [namespace, list(ids), MAX_CHARS]).fetchall()
 

@@ -69,8 +69,11 @@ def read_cycle(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str)
 
 def read_history(cursor: duckdb.DuckDBPyConnection, namespace: str) -> History:
     """What there is of a namespace's dreams."""
-    last = _first(cursor, f"{_CYCLES} AND dream_id = (SELECT dream_id FROM context_last_dreams WHERE namespace = ?)",
-                  [namespace, namespace])
+    last = _first(
+        cursor,
+        f"{_CYCLES} AND dream_id = (SELECT dream_id FROM context_last_dreams WHERE namespace = ?)",
+        [namespace, namespace],
+    )
     ended = _first(cursor, f"{_CYCLES} AND ended_at IS NOT NULL ORDER BY ended_at DESC, dream_id LIMIT 1", [namespace])
     row = execute(
         cursor,
@@ -92,9 +95,7 @@ def read_used(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     return [namespace for (namespace,) in execute(cursor, _USED, []).fetchall()]
 
 
-def read_counted(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str, report: DreamReport
-) -> DreamReport:
+def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str, report: DreamReport) -> DreamReport:
     """The report of a dream with the counts of what it changed, as the store has it."""
     changes = [KeptChange(*row) for row in execute(cursor, _CHANGES, [namespace, dream_id]).fetchall()]
     row = execute(
