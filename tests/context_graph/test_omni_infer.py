@@ -148,6 +148,7 @@ async def test_what_is_not_sure_or_was_denied_is_no_cause(agent: Agent, ids: Map
 
 async def test_an_inference_tells_its_path_and_its_ends(node: EmbeddingNode, ids: Mapping[str, str]) -> None:
     agent = Agent(node)
+    agent.door.publisher.start()
     await infer(agent, ids, "forward", "wind", "budget")
     await infer(agent, ids, "forward", "wind", "rain")
     assert await agent.door.publisher.flushed(PATIENCE_S)
