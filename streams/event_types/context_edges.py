@@ -10,6 +10,8 @@ EDGES_FOUND = wire_type("context.edges.found")
 EDGES_CHANGED = wire_type("context.edges.changed")
 FOUND_KINDS = ("similar", "temporal", "causal")
 EDGE_KINDS = (*FOUND_KINDS, "rem", "shortcut")
+REM_WEIGHT = 0.3
+"""Of a `rem` edge that a dream found by itself. What is above it, memories have earned by being recalled together."""
 MAX_EVIDENCE = 4_000
 """Characters of an evidence that is a text."""
 

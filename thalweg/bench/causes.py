@@ -29,7 +29,7 @@ from streams.errors import Refused
 from streams.ids import document_label
 from thalweg.bench.recall_sets import Conversation, Turn, read_set
 from thalweg.bench.report import Report, Target
-from thalweg.bench.views import Store, open_store
+from thalweg.bench.views import TurnStore, turn_store
 
 FIRST = 3
 """A cause is found when it is among this many."""
@@ -80,7 +80,7 @@ def read_chains(path: Path) -> list[_Memory]:
 def _measure_chains(report: Report, memories: Sequence[_Memory], embedder: Embedder) -> None:
     by_name = {one.name: one for one in memories}
     turns = [Turn(one.name, None, _START + timedelta(minutes=at), one.text) for at, one in enumerate(memories)]
-    with open_store(embedder, "text") as store:
+    with turn_store(embedder, "text") as store:
         links = found_links(store, embedder, Conversation("chains", turns, []))
         labels = np.array([document_label("chains", one.name) for one in memories], np.int64)
         live = store.engine.spaces.live
@@ -97,7 +97,7 @@ def _measure_chains(report: Report, memories: Sequence[_Memory], embedder: Embed
             _report(report, f"{part}_{kind}", some, of_kind, edges, cosines, has_targets=False)
 
 
-def found_links(store: Store, embedder: Embedder, conversation: Conversation) -> list[Link]:
+def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation) -> list[Link]:
     """Write the turns as memories, and compare each with those before it. What is denied later is left out."""
     for turn in conversation.turns:
         store.writer.write(conversation.name, turn)
@@ -158,7 +158,7 @@ def _measure_questions(report: Report, conversations: Iterable[Conversation], em
     """The share of the questions with "why" of which a right turn is among the first, and the edges between turns."""
     stated, near, asked, edges, turns = 0, 0, 0, 0, 0
     for conversation in conversations:
-        with open_store(embedder, "text") as store:
+        with turn_store(embedder, "text") as store:
             links = found_links(store, embedder, conversation)
             edges, turns = edges + len(links), turns + len(conversation.turns)
             reader = FingerprintReader(store.cursor, store.engine, embedder, FingerprintCache(), conversation.name)

@@ -338,6 +338,26 @@ def pulse(as_json: bool, embedder: str, dataset: str) -> None:
 @bench.command()
 @JSON
 @EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
+def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure what a dream of Context Graph brings to questions that were asked again and again.
+
+    The data set is a file or folder of LoCoMo (docs/benchmarks.md): questions with several gold turns are asked five
+    times, then a dream joins what was recalled together, and all are asked again.
+
+    \b
+    Example: thalweg bench night locomo10.json
+    """
+    from thalweg.bench.night import measure_night
+    from thalweg.bench.recall import load_for_recall
+
+    _show(lambda: measure_night(dataset, load_for_recall(embedder), embedder, questions), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
 @click.option(
     "--minutes", type=click.FloatRange(0.01), default=30.0, show_default=True, help="How long tools are called."
 )
