@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,8 @@ NEAR = 24
 """Memories that are near to the whole of a new one, by its vector and by its words."""
 NEAR_CLAIM = 12
 """Memories that have the most words of a stated part."""
+FEWEST = 100
+"""Memories of a store in which rarity says something."""
 MOST_CLAIMS = 16
 """This many stated parts of a memory are looked for."""
 
@@ -50,7 +53,6 @@ class CauseFinder:
         self._allowed: AllowList = reader.indexes.records.allowed(
             reader.cursor, Filter(reader.namespace, toolsets=(TOOLSET,), kinds=PROSE)
         )
-        self._rarest = rarity(len(self._allowed.labels), 1)
         self._rarity: dict[str, float] = {}
 
     def links(self, memory_id: str) -> list[Link]:
@@ -151,8 +153,18 @@ class CauseFinder:
 
     def _read_rarities(self, terms: frozenset[str]) -> dict[str, float]:
         if missing := terms - self._rarity.keys():
-            found, _ = self._reader.indexes.words.rarities(missing, self._reader.namespace)
-            self._rarity |= dict.fromkeys(missing, 1.0) | {
-                term: min(1.0, value / self._rarest) for term, value in found.items()
-            }
+            found, _ = self._reader.indexes.words.rarities([*missing, ""], self._reader.namespace)
+            self._rarity |= shares(found, missing)
         return self._rarity
+
+
+def shares(rarities: Mapping[str, float], terms: Iterable[str]) -> dict[str, float]:
+    """The rarity of terms, 1 of one that a single memory has. `rarities`: theirs, and under "" that of an unknown one.
+
+    A store of a few memories is weighed as one of FEWEST, in which nearly all others have none of these terms.
+    """
+    count = math.exp(rarities[""]) / 2 - 1
+    having = {term: (count + 1) / math.exp(rarities[term]) - 0.5 for term in terms}
+    all_memories = max(round(count), FEWEST)
+    rarest = rarity(all_memories, 1)
+    return {term: min(1.0, rarity(all_memories, max(0, round(held))) / rarest) for term, held in having.items()}

@@ -16,6 +16,8 @@ EXPLICIT, CONDITIONAL = 0.9, 0.6
 """Confidence of a cause that is stated, and of one that is supposed, conditional or meant."""
 MAX_CHARS = 16_384
 """What of a text is read for causes."""
+MAX_SENTENCE = 1_000
+"""A longer sentence is no prose: it states nothing."""
 MAX_STATEMENTS = 32
 
 _SENTENCE = re.compile(r"(?:[^.!?;\n。！？；]|[.!?;](?!\s|$))+(?:[.!?;]+|[。！？；\n]|$)")
@@ -27,7 +29,7 @@ _TIME = (
 )
 _SUBJECT = (
     r"(?:now\s+|then\s+|that\s+)?(?:i|we|you|he|she|it|they|there|nobody|everyone|everybody|no|all|most|both|each|every|"
-    r"the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|(?!as\b|this\b)\w{2,}s\s+\w+|"
+    r"the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|"
     r"\w+\s+(?:is|are|was|were|has|had|can|cannot|could|will|gets?|got|fails?|failed|takes?|took)"
 )
 _VERB = (
@@ -157,7 +159,8 @@ def read_causes(text: str) -> Reading:
             continue
         before = sentences[-1] if sentences else None
         sentences.append(here)
-        if len(found) < MAX_STATEMENTS and not asks(prose[slice(*here)]):
+        is_prose = here[1] - here[0] <= MAX_SENTENCE
+        if is_prose and len(found) < MAX_STATEMENTS and not asks(prose[slice(*here)]):
             found += _stated(prose, here, before)
     return Reading(tuple(sentences), tuple(found[:MAX_STATEMENTS]))
 
@@ -166,7 +169,7 @@ def _trimmed(text: str, first: int, last: int) -> Range | None:
     """The range without spaces and punctuation at its ends; None without a word."""
     while first < last and not (text[first].isalnum() or text[first] in "'’`\"([_"):
         first += 1
-    while first < last and (text[last - 1].isspace() or text[last - 1] in ",;:.!?-–—。！？；，"):
+    while first < last and (text[last - 1].isspace() or text[last - 1] in ",;:.!-–—。！；，"):
         last -= 1
     return (first, last) if _WORD.search(text, first, last) else None
 
