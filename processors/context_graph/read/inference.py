@@ -66,4 +66,4 @@ def read_path_memories(
         f"WHERE namespace = ? AND memory_id IN ({marks(memory_ids)})",
         [namespace, *memory_ids],
     ).fetchall()
-    return {memory_id: PathMemory(memory_id, *about, tags=tuple(tags)) for memory_id, *about, tags in rows}
+    return {row[0]: PathMemory(*row[:-1], tags=tuple(row[-1])) for row in rows}
