@@ -66,4 +66,4 @@ def read_path_memories(
         f"WHERE namespace = ? AND memory_id IN ({marks(memory_ids)})",
         [namespace, *memory_ids],
     ).fetchall()
-    return {row[0]: PathMemory(*row[:-1], tags=tuple(row[-1])) for row in rows}
+    return {row[0]: PathMemory(*row[:4], tuple(row[4])) for row in rows}
