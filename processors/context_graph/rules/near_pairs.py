@@ -13,6 +13,8 @@ import numpy as np
 
 BLOCK = 256
 FIRST_DIMENSIONS = 96
+FEW = 1000
+"""Of so few vectors all products take less than the turning."""
 MARGIN = 1e-4
 """What rounding may take from a bound."""
 _MANY = 0.02
@@ -49,7 +51,7 @@ def near_pairs(vectors: np.ndarray, least: float) -> Iterator[Block]:
 
 def _bounds(vectors: np.ndarray) -> np.ndarray:
     """(n, k) rows whose products are at least the cosines."""
-    if vectors.shape[1] <= FIRST_DIMENSIONS:
+    if vectors.shape[1] <= FIRST_DIMENSIONS or len(vectors) <= FEW:
         return vectors
     _, axes = np.linalg.eigh(vectors.T @ vectors)
     turned = vectors @ axes[:, ::-1]  # the last axes of `eigh` are those with most
