@@ -66,4 +66,7 @@ def read_path_memories(
         f"WHERE namespace = ? AND memory_id IN ({marks(memory_ids)})",
         [namespace, *memory_ids],
     ).fetchall()
-    return {row[0]: PathMemory(*row[:4], tuple(row[4])) for row in rows}
+    return {
+        memory_id: PathMemory(memory_id, content, importance, modality, tuple(tags))
+        for memory_id, content, importance, modality, tags in rows
+    }
