@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 import pytest
@@ -137,3 +138,31 @@ async def test_scores_that_are_never_foreseen_raise_acetylcholine(agent: Agent, 
     assert state["acetylcholine"]["level"] == pytest.approx(0.0015)
     assert state["derived_parameters"]["is_learning_elevated"] is True
     await inject(agent, said(SEA, 1))
+
+
+async def test_an_empty_store_has_no_consciousness(agent: Agent) -> None:
+    state = await agent.call("get_consciousness_state")
+    assert state["C"] == 0.0 and state["differentiation"] == 0.0 and state["meta_score"] == 0.5
+    assert state["component_analysis"]["limiting_factor"] == "differentiation"
+    assert state["identity"]["status"] == "Healthy" and state["identity"]["trajectory_length"] == 0
+    ego = await agent.call("get_ego_state")
+    assert ego["purpose_vector"] == [0.0] * 13 and ego["provisional"] is True and ego["coherence_with_actions"] == 0.0
+    assert ego["self_node"] == "00000000-0000-0000-0000-000000000000"
+
+
+async def test_the_level_is_the_product_that_its_answer_shows(agent: Agent) -> None:
+    for number in range(5):
+        await inject(agent, said(SEA, number))
+    agent.door.start()
+    await agent.call("search_graph", query=said(SEA, 3))
+    state = await agent.call("get_consciousness_state")
+    await agent.door.stop()
+    expected = state["r"] / (1 + math.exp(2 - 4 * state["meta_score"])) * state["differentiation"]
+    assert state["C"] == pytest.approx(expected, abs=1e-9) and 0 < state["C"] < 1
+    codes = {"FRAGMENTED": "FRG", "EMERGING": "EMG", "CONSCIOUS": "CON", "HYPERSYNC": "HYP"}
+    assert state["gwt_state"] == codes.get(state["state"], "DOR")
+    assert state["identity"]["trajectory_length"] == 5
+    ego = await agent.call("get_ego_state")
+    assert ego["purpose_vector"] == state["identity"]["purpose_vector"] and ego["coherence_with_actions"] > 0.9
+    other = await agent.call("get_ego_state", session_id="another")
+    assert other["trajectory_length"] == 0

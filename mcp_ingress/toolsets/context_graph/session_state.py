@@ -9,7 +9,12 @@ from typing import Any, TypeVar
 import duckdb
 
 from mcp_ingress.call import Call
+from processors.context_graph.read.drift import DriftCache
+from processors.context_graph.read.ego import read_ego
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.state import Coupled
+from processors.context_graph.rules.ego import Ego
 from processors.context_graph.rules.oscillators import DORMANT_S, state_of
 from processors.context_graph.rules.workspace import WHOLE
 
@@ -41,3 +46,12 @@ def state_name(coupled: Coupled, now: datetime) -> tuple[str, str]:
     """The state of the oscillators and its code; of a session without recalls it is dormant."""
     last = coupled.last_recall_at
     return state_of(coupled.synchrony.order[0], DORMANT_S if last is None else (now - last).total_seconds())
+
+
+def ego_of(cursor: duckdb.DuckDBPyConnection, call: Call, session_id: str) -> Ego:
+    """The ego of a session of the call's namespace."""
+    services = call.services
+    cache = call.part(FingerprintCache)
+    with services.indexes.searching():
+        reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+        return read_ego(reader, call.part(Purposes), call.part(DriftCache), session_id)

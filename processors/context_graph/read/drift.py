@@ -134,6 +134,12 @@ class DriftReader:
         trend = course(buckets, baseline.scalar_error)
         return Observation(self.goal, timeframe, now, baseline, drift, trend, buckets, len(within), len(stored))
 
+    def against_goal(self, ids: Sequence[str]) -> tuple[WindowDrift, Baseline] | None:
+        """How far these memories have drifted from the goal; None where none of them, or of it, can be compared."""
+        baseline = self.cache.baseline(self._key) or self._baseline(self._stored())
+        rows = self.purpose_vectors(ids)
+        return (drift_of(baseline, np.array(list(rows.values()))), baseline) if baseline and rows else None
+
     def purpose_vectors(self, ids: Sequence[str]) -> dict[str, np.ndarray]:
         """By memory its [13] alignments with the goal; a memory that has no vector yet is left out."""
         towards = purpose_of(self.reader, self.purposes, self.goal)
