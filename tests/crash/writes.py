@@ -283,6 +283,24 @@ WRITES: Mapping[str, Write] = {
         weight=1,
         refusals=("drift_corrector_error",),
     ),
+    "adjust_coupling": Write(
+        lambda known, chance: {"new_K": round(10 * chance.random(), 6)},
+        "new_K",
+        "SELECT (result->>'$.new_K')::DOUBLE FROM outcomes",  # the table keeps the last one only
+        weight=1,
+    ),
+    "adjust_neuromodulator": Write(
+        lambda known, chance: {"modulator": "dopamine", "delta": round(chance.uniform(-1, 1), 6)},
+        "delta_requested",
+        "SELECT (result->>'$.delta_requested')::DOUBLE FROM outcomes",
+        weight=1,
+    ),
+    "trigger_workspace_broadcast": Write(
+        with_id("fingerprint", "memory_id", lambda chance: {"force": True}),
+        "memory_id",
+        "SELECT memory_id FROM context_broadcasts",
+        weight=2,
+    ),
     "trigger_dream": Write(
         lambda known, chance: {"force": True}, "dream_id", "SELECT dream_id FROM context_dreams", weight=2
     ),

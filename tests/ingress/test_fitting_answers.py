@@ -224,6 +224,11 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     await reader.call("get_alignment_drift", timeframe="30d", include_history=True)
     await reader.call("trigger_drift_correction", force=True)
     await reader.call("utl_status")
+    for tool in ("get_kuramoto_sync", "get_neuromodulation_state", "get_workspace_status", "get_ego_state"):
+        await reader.call(tool)
+    await reader.call("get_consciousness_state")
+    await reader.call("adjust_coupling", new_K=2)
+    await reader.call("adjust_neuromodulator", modulator="dopamine", delta=0)
     await reader.call("get_dream_status")
     await reader.call("get_graph_manifest")
     await reader.call("auto_bootstrap_north_star", confidence_threshold=0)

@@ -48,12 +48,14 @@ WRITES: dict[str, dict[str, Any]] = {
     "inject_context": {"content": "Caches lie.", "rationale": "seen"},
     "manage_teleological_profile": {"action": "create", "name": "Caches"},
     "update_working_memory": {"content": "Look at the cache."},
+    "adjust_coupling": {"new_K": 3},
+    "adjust_neuromodulator": {"modulator": "dopamine", "delta": 0.5},
 }
 """Of each tool that writes at once, what is written here."""
 ASK_FIRST = {
     *("store_dual_judge_scores", "get_golden_test_results", "correct", "update_synergy_matrix", "fuse_embeddings"),
     *("compute_teleological_vector", "auto_bootstrap_north_star", "discover_sub_goals", "trigger_drift_correction"),
-    *("trigger_dream", "abort_dream"),
+    *("trigger_dream", "abort_dream", "trigger_workspace_broadcast"),
 }
 """Tools that ask judges or the store before they write."""
 OF_THE_NODE = ["get_graph_manifest"]
@@ -80,6 +82,8 @@ READS: dict[str, dict[str, Any]] = {
     "omni_infer": {"source": UUID, "direction": "abduction"},
     "get_memetic_status": {},
     "get_alignment_drift": {},
+    **{name: {} for name in ("get_kuramoto_sync", "get_workspace_status", "get_ego_state", "get_consciousness_state")},
+    "get_neuromodulation_state": {},
     "utl_status": {},
     "get_dream_status": {},
     "get_graph_manifest": {},

@@ -73,6 +73,11 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # couplings, modulators and broadcasts change the state by which searches go
+    "context_state": (
+        *("context.coupling.adjusted", "context.modulator.adjusted", "context.workspace.broadcast"),
+        *("context.memory.stored", "context.memory.recalled", "memory.embedded", "tool.invoked", "session.event"),
+    ),
     # drift is observed and corrected while memories are stored and searches return them
     "context_drift": (
         *("context.memory.stored", "context.drift.corrected", "context.memory.injected"),

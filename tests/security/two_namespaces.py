@@ -389,6 +389,9 @@ async def _context_graph(side: Side) -> None:
     await _publish(side, side.event("context.drift.observed", 1, 0, **drift, **seen))
     added = {"strategy": "goal_reinforcement", "goal_weight": 0.25, "view_weights": [1 / 13] * 13, "penalty": 0.0}
     await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
+    await side.ok("adjust_coupling", new_K=3)
+    await side.ok("adjust_neuromodulator", modulator="serotonin", delta=0.1)
+    await side.ok("trigger_workspace_broadcast", memory_id=kept["fingerprintId"], force=True)
     await side.ok("trigger_dream", force=True)
     await side.ok("abort_dream")
 

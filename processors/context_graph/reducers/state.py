@@ -48,7 +48,15 @@ def _modulated(logged: LoggedEvent, rows: Rows) -> Outcome:
     found = _adjust(rows, logged.event, data["modulator"], data["delta"])
     levels = {"old_level": getattr(before, data["modulator"]), "new_level": getattr(found.levels, data["modulator"])}
     cascades = [{"modulator": name, "delta": delta} for name, delta in found.cascades]
-    return Outcome(result={**levels, "delta_applied": found.applied, "cascades": cascades, "event_id": logged.event.id})
+    return Outcome(
+        result={
+            **levels,
+            "delta_requested": data["delta"],
+            "delta_applied": found.applied,
+            "cascades": cascades,
+            "event_id": logged.event.id,
+        }
+    )
 
 
 def levels_at(rows: Rows, moment: datetime) -> Levels:
