@@ -65,9 +65,13 @@ def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Colle
 
 
 def nearest_memories(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, space: Space, texts: Sequence[tuple[str, np.ndarray]]
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    space: Space,
+    texts: Sequence[tuple[str, np.ndarray]],
+    toolset: str | None = None,
 ) -> list[list[Memory]]:
-    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, nearest first.
+    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, or of one toolset in it, nearest first.
 
     The index is read once for all; where records of other namespaces, or passages, take the places of a namespace's
     own, it is read again for this one alone.
@@ -76,14 +80,16 @@ def nearest_memories(
         return []
     near = space.nearest_to_each(np.stack([vector for _, vector in texts]), NEAREST, LEAST_COSINE)
     labels: dict[str, np.ndarray] = {}
+    asked = () if toolset is None else (toolset,)
     found: list[list[Memory]] = []
     for (namespace, vector), matches in zip(texts, near, strict=True):
-        own = _read(cursor, indexes, namespace, matches)
+        own = _read(cursor, indexes, namespace, matches, toolset)
         if len(own) < len(matches) == NEAREST:
             if namespace not in labels:
-                labels[namespace] = resolve(cursor, Filter(namespace, exclude_merged=False))
+                labels[namespace] = resolve(cursor, Filter(namespace, toolsets=asked, exclude_merged=False))
             [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
-            own = _read(cursor, indexes, namespace, [match for match in matches if match[1] >= LEAST_COSINE])
+            close = [match for match in matches if match[1] >= LEAST_COSINE]
+            own = _read(cursor, indexes, namespace, close, toolset)
             indexes.yield_to_callers()
         found.append(own)
     return found
@@ -113,11 +119,13 @@ def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Se
     return {record_id for (record_id,) in rows}
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, matches: Matches) -> list[Memory]:
-    """Those of the matches that are the namespace's own."""
+def _read(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, matches: Matches, toolset: str | None
+) -> list[Memory]:
+    """Those of the matches that are the namespace's own, and of this toolset where it is named."""
     hits = indexes.records.documents.hits(cursor, namespace, [label for label, _ in matches])
     return [
         Memory(label, hit.record_id, hit.kind, hit.text, hit.created_at, cosine)
         for label, cosine in matches
-        if (hit := hits.get(label)) is not None
+        if (hit := hits.get(label)) is not None and toolset in (None, hit.toolset)
     ]
