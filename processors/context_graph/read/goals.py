@@ -73,14 +73,6 @@ def read_goals_of(cursor: duckdb.DuckDBPyConnection, namespace: str, goal_ids: S
     return [found[one] for one in goal_ids if one in found]
 
 
-def read_goals(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Goal]:
-    """Every goal of a namespace, oldest first."""
-    rows = execute(
-        cursor, f"SELECT {_COLUMNS} FROM context_goals WHERE namespace = ? ORDER BY created_at, goal_id", [namespace]
-    ).fetchall()
-    return [_goal(row) for row in rows]
-
-
 def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fingerprint | None:
     """The centre of a goal's memories; None where the store has none of them.
 

@@ -12,7 +12,7 @@ MOST_ROUNDS = 100
 
 
 def cluster_count(memories: int) -> int:
-    """How many clusters so many memories are looked at in: √(n/2), two at least, each of three memories at least."""
+    """In how many clusters so many memories are looked at: √(n/2), two at least, n/3 at most."""
     return max(1, min(memories // LEAST, max(2, math.ceil(math.sqrt(memories / 2)))))
 
 
