@@ -55,6 +55,12 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # memories become one while searches return them and their vectors come
+    "context_ends": (
+        *("context.memory.stored", "context.memories.merged", "context.memory.injected"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
     # vectors are made, results judged and profiles changed while searches return memories and their vectors come
     "context_vectors": (
         *("context.vector.computed", "context.vector.fused", "context.synergy.updated", "context.profile.changed"),
