@@ -72,7 +72,7 @@ def test_texts_that_differ_over_many_words_are_not_compared() -> None:
     assert not same(f"start {filler * 40} end", f"begin {filler[::-1] * 40} end")
 
 
-@pytest.mark.parametrize("few", [0, 2_000])
+@pytest.mark.parametrize("few", [0, 1_000])
 def test_near_pairs_are_those_of_all_products(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(3)
     topics = chance.standard_normal((20, 384))

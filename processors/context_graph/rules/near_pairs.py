@@ -13,10 +13,10 @@ import numpy as np
 
 BLOCK = 256
 FIRST_DIMENSIONS = 96
+FEW = 1000
+"""Of so few vectors all products take less than the turning."""
 MARGIN = 1e-4
 """What rounding may take from a bound."""
-FEW = 2_000
-"""Of fewer rows all products are quicker."""
 _MANY = 0.02
 """With a larger share of a block's pairs left it is quicker to compute the block whole."""
 
@@ -34,16 +34,15 @@ def near_pairs(vectors: np.ndarray, least: float) -> Iterator[Block]:
     """The pairs (first > second) of (n, dim) unit vectors with at least this cosine, block by block."""
     if not len(vectors):
         return
-    bounds = None if len(vectors) < FEW or vectors.shape[1] <= FIRST_DIMENSIONS else _bounds(vectors)
+    bounds = _bounds(vectors)
     for start in range(0, len(vectors), BLOCK):
         end = min(start + BLOCK, len(vectors))
-        left = None if bounds is None else np.nonzero(bounds[start:end] @ bounds[:end].T >= least - MARGIN)
-        if left is None or len(left[0]) > _MANY * (end - start) * end:
+        first, second = np.nonzero(bounds[start:end] @ bounds[:end].T >= least - MARGIN)
+        if len(first) > _MANY * (end - start) * end:
             whole = vectors[start:end] @ vectors[:end].T
             first, second = np.nonzero(whole >= least)
             cosines = whole[first, second]
         else:
-            first, second = left
             cosines = np.einsum("ij,ij->i", vectors[start + first], vectors[second])
         first = first + start
         kept = (second < first) & (cosines >= least)
@@ -52,6 +51,8 @@ def near_pairs(vectors: np.ndarray, least: float) -> Iterator[Block]:
 
 def _bounds(vectors: np.ndarray) -> np.ndarray:
     """(n, k) rows whose products are at least the cosines."""
+    if vectors.shape[1] <= FIRST_DIMENSIONS or len(vectors) <= FEW:
+        return vectors
     _, axes = np.linalg.eigh(vectors.T @ vectors)
     turned = vectors @ axes[:, ::-1]  # the last axes of `eigh` are those with most
     rest = np.linalg.norm(turned[:, FIRST_DIMENSIONS:], axis=1, keepdims=True)
