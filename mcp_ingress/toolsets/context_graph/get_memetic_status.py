@@ -22,11 +22,13 @@ _COUNT = {"type": "integer", "minimum": 0}
 _MEMORIES = (
     "SELECT count(*), coalesce(sum(strlen(content)), 0)::BIGINT, count(*) FILTER ($2::VARCHAR IS NULL OR EXISTS "
     "(SELECT 1 FROM embeddings e WHERE e.label = m.label AND e.space = $2)) "
-    "FROM context_memories m WHERE namespace = $1"
+    "FROM context_memories m WHERE namespace = $1 AND NOT EXISTS "
+    "(FROM context_ends x WHERE x.namespace = m.namespace AND x.memory_id = m.memory_id)"
 )
 _MEASURED = (
-    "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories "
-    "WHERE namespace = ? AND entropy IS NOT NULL AND coherence IS NOT NULL GROUP BY ALL"
+    "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories m WHERE namespace = ? AND NOT EXISTS "
+    "(FROM context_ends x WHERE x.namespace = m.namespace AND x.memory_id = m.memory_id) "
+    "AND entropy IS NOT NULL AND coherence IS NOT NULL GROUP BY ALL"
 )
 
 

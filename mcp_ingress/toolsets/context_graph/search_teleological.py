@@ -14,6 +14,7 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
+from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM
 from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS
 from mcp_ingress.toolsets.context_graph.recalls import leave_results
 from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, read_contents, unknown_vector
@@ -53,6 +54,7 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
         "scope": arguments["scope"],
         "query_type": "content" if "query_content" in arguments else "vector_id",
         **{"query_vector_id": query_id, "num_results": len(rows), "results": rows},
+        **({} if asked.followed_from is None else {"followed_from": {"query_vector_id": asked.followed_from}}),
         "search_latency_ms": round(1000 * (call.clock.monotonic() - begun), 3),
         **notes,
     }
@@ -232,6 +234,7 @@ TOOL = Tool(
             "query_type": _TEXT,
             "query_vector_id": {"type": "string", "description": "Give it to `update_synergy_matrix` with a result"},
             "num_results": {"type": "integer", "minimum": 0},
+            **FOLLOWED_FROM,
             "search_latency_ms": {"type": "number"},
             "results": {
                 "type": "array",
