@@ -21,7 +21,7 @@ from thalweg.bench.rewording import reworded
 from thalweg.bench.scratch import SocketClient, running_node, scratch_directory
 
 LIMIT = 10
-MOST_CALLS = 20
+MOST_CALLS, WAITS = 20, 300
 MERGED, WRONG, REPEATED = Target(90.0, at_least=True), Target(0.0), Target(5.0)
 
 
@@ -40,8 +40,10 @@ async def _measure(report: Report, name: str, conversation: Conversation, embedd
             await client.greet()
             turn_of: dict[str, str] = {}
             pairs = [await _stored_twice(client, conversation.name, turn, turn_of) for turn in conversation.turns]
+            await _embedded(client)
             before = await _searched(client, conversation, turn_of, questions)
             statistics = await _consolidated(client)
+            await _embedded(client)
             living = {one: await _living(client, one) for one in turn_of}
             turns_of: dict[str, set[str]] = {}
             for one, successor in living.items():
@@ -70,6 +72,16 @@ async def _stored_twice(client: SocketClient, name: str, turn: Any, turn_of: dic
         ids.append(str(answer["fingerprintId"]))
         turn_of.setdefault(ids[-1], turn.turn_id)
     return ids[0], ids[1]
+
+
+async def _embedded(client: SocketClient) -> None:
+    """Wait until every memory has its vector. Raises Unavailable after WAITS looks."""
+    for _ in range(WAITS):
+        status = await _call(client, "get_memetic_status", {})
+        if status["fingerprintCount"] == status["nodeCount"] and not status.get("stale"):
+            return
+        await asyncio.sleep(1)
+    raise Unavailable("The node did not embed what was stored in time.")
 
 
 async def _consolidated(client: SocketClient) -> dict[str, Any]:
@@ -115,6 +127,6 @@ async def _searched(
 async def _call(client: SocketClient, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     answer = await client.request("tools/call", {"name": tool, "arguments": arguments})
     body: dict[str, Any] = answer["structuredContent"]
-    if not body["success"] or body.get("pending"):
+    if not body["success"] or (body.get("pending") and tool != "store_memory"):  # a memory has its id at once
         raise Unavailable(f"The node did not decide a `{tool}` in time: {body.get('message', 'pending')}")
     return body

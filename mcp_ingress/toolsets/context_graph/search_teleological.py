@@ -44,7 +44,7 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
 
     found, used, rows = await _searched(call, asked, arguments)
     _leave(call, query_id, found, rows)
-    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    notes: dict[str, Any] = asked.told | ({} if is_fresh else {"stale": True})
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {
@@ -54,7 +54,6 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
         "scope": arguments["scope"],
         "query_type": "content" if "query_content" in arguments else "vector_id",
         **{"query_vector_id": query_id, "num_results": len(rows), "results": rows},
-        **({} if asked.followed_from is None else {"followed_from": {"query_vector_id": asked.followed_from}}),
         "search_latency_ms": round(1000 * (call.clock.monotonic() - begun), 3),
         **notes,
     }

@@ -26,6 +26,11 @@ class StoredVector:
     weights: np.ndarray | None = None
     followed_from: str | None = None
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the answer of a search says of it."""
+        return {} if self.followed_from is None else {"followed_from": {"query_vector_id": self.followed_from}}
+
 
 def find_vector(cursor: duckdb.DuckDBPyConnection, namespace: str, vector_id: str) -> StoredVector | None:
     """The text behind the id of a memory or of a vector; None where there is none."""
