@@ -38,6 +38,8 @@ CANDIDATES, MOST_CANDIDATES = 50, 400
 With 50 a search finds more of what is right than with 400, and takes a quarter of the time; 400 are for one that compares
 single views, which the engine does not rank by.
 """
+_LIVING = "AND NOT EXISTS (FROM context_ends e WHERE e.namespace = d.namespace AND e.memory_id = d.record_id)"
+"""The provisional purpose is made of what was stored, merged or not, so that a merge does not change it."""
 _SIDE = 200
 """Candidates of each side of the engine, at most."""
 
@@ -155,10 +157,10 @@ def _ids(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray) 
     return [str(row[0]) for row in rows]
 
 
-def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> list[str]:
+def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int, also: str = "") -> list[str]:
     rows = execute(
         cursor,
-        'SELECT record_id FROM documents WHERE namespace = ? AND toolset = ? ORDER BY "offset", label LIMIT ?',
+        f'SELECT record_id FROM documents d WHERE namespace = ? AND toolset = ? {also} ORDER BY "offset", label LIMIT ?',
         [namespace, TOOLSET, most],
     ).fetchall()
     return [str(row[0]) for row in rows]
