@@ -260,6 +260,15 @@ WRITES: Mapping[str, Write] = {
         weight=3,
         refusals=UNAPPLIED,
     ),
+    "trigger_dream": Write(
+        lambda known, chance: {"force": True}, "dream_id", "SELECT dream_id FROM context_dreams", weight=2
+    ),
+    "abort_dream": Write(
+        lambda known, chance: {},
+        "dream_id",
+        "SELECT dream_id FROM context_dreams UNION ALL SELECT NULL",  # while nothing dreams
+        weight=2,
+    ),
     # Cognitive Memory
     "store_raw_dialogue": Write(
         lambda known, chance: {"session_id": "load", "speaker": "user", "content": sentence(chance)},

@@ -52,7 +52,7 @@ WRITES: dict[str, dict[str, Any]] = {
 """Of each tool that writes at once, what is written here."""
 ASK_FIRST = {
     *("store_dual_judge_scores", "get_golden_test_results", "correct", "update_synergy_matrix", "fuse_embeddings"),
-    "compute_teleological_vector",
+    *("compute_teleological_vector", "trigger_dream", "abort_dream"),
 }
 """Tools that ask judges or the store before they write."""
 OF_THE_NODE = ["get_graph_manifest"]
@@ -76,8 +76,10 @@ READS: dict[str, dict[str, Any]] = {
     "hybrid_search": {"query_text": "cache"},
     "search_graph": {"query": "caches"},
     "search_teleological": {"query_content": "caches"},
+    "get_amortized_shortcuts": {},
     "get_memetic_status": {},
     "utl_status": {},
+    "get_dream_status": {},
     "get_graph_manifest": {},
     "inner_voice.retrieve": {"query": "cache"},
 }

@@ -48,6 +48,8 @@ WITHOUT_DATA = {
     "get_graph_manifest": "what the node is made of, and which of its parts answer",
     "get_memetic_status": "counts and figures only",
     "utl_status": "as `get_memetic_status`",
+    "get_dream_status": "as `get_memetic_status`",
+    "abort_dream": "it has the id of a dream only while that goes on",
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -369,6 +370,7 @@ async def _context_graph(side: Side) -> None:
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
+    await _walk(side, about=told)
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
     side.know("profile", profile)
@@ -378,6 +380,22 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    await side.ok("trigger_dream", force=True)
+    await side.ok("abort_dream")
+
+
+async def _walk(side: Side, about: dict[str, Any]) -> None:
+    """A path of three edges that searches walked five times, and an edge that a dream changed."""
+    path = [f"{side.mark}-{name}" for name in "abcd"]
+    edges = [
+        {"source_id": one, "target_id": other, "kind": "causal", "weight": 0.9, "evidence": side.say("It turned.")}
+        for one, other in pairwise(path)
+    ]
+    await _publish(side, side.event("context.edges.found", 2, 0, edges=edges))
+    changes = [{"source_id": path[0], "target_id": path[2], "kind": "rem", "weight": 0.4}]
+    await _publish(side, side.event("context.edges.changed", 3, 0, dream_id=side.mark, changes=changes))
+    for number in range(5):
+        await _publish(side, side.event("context.memory.recalled", 4 + number, 0, **about, chains=[path]))
 
 
 async def _again(side: Side) -> None:

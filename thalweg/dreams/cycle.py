@@ -10,7 +10,7 @@ import asyncio
 import functools
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
@@ -19,14 +19,14 @@ import numpy as np
 
 from mcp_ingress.toolsets.context_graph.dreams import Dream
 from processors.context_graph.read import dream_slices as slices
-from processors.context_graph.read.edges import read_edges
+from processors.context_graph.read.edges import edges_among, read_edges
 from processors.context_graph.rules.co_recall import co_recalled
 from processors.context_graph.rules.edges import EdgeChange
 from processors.context_graph.rules.hebb import replay
 from processors.context_graph.rules.hyperbolic import LEAP, walk
 from processors.context_graph.rules.leaps import MOST_NAMES, QUERIES, Bond, leaps, names_in
 from processors.context_graph.rules.shortcuts import candidates
-from processors.frame.job import Job
+from processors.frame.job import APPLY_WAIT_S
 from processors.frame.stage import ENVELOPE_BYTES
 from streams.codec import encode, in_parts
 from streams.event_types.context_dreams import DREAM_PROGRESSED
@@ -50,15 +50,15 @@ WALKS = 10
 """Of one slice."""
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Steps = AsyncIterator[float]
+Steps = AsyncGenerator[float, None]
 """Seconds that each step has taken."""
 
 
 class Cycle:
     """The work of a dream that began at `started_at`, to be stepped through until it is woken."""
 
-    def __init__(self, running: Running, job: Job, dream: Dream, started_at: datetime) -> None:
-        self._running, self._job, self._dream, self._as_of = running, job, dream, started_at
+    def __init__(self, running: Running, dream: Dream, started_at: datetime) -> None:
+        self._running, self._dream, self._as_of = running, dream, started_at
         self._largest = min(RECORD_BYTES, running.log.largest(DERIVED.name)) - ENVELOPE_BYTES
         self._batches = 0
         self._replayed: list[str] = []
@@ -70,14 +70,14 @@ class Cycle:
         self._replayed = [one.memory_id for one in replayed]
         self._report(nrem=True, memories_replayed=len(replayed))
         yield 0.0
-        edges = await self._read(slices.read_edges_among, self._replayed)
+        edges = await self._read(edges_among, self._replayed)
         yield 0.0
         activations = {one.memory_id: one.activation for one in replayed}
         for some in _chunks(edges, BATCH):
             yield await self._publish(replay(some, activations))
 
     async def rem(self) -> Steps:
-        """Walk among the memories, join what is far apart and has something in common, and shorten trodden paths."""
+        """Walk among the memories, join what is far apart and shares something, and shorten trodden paths."""
         bonds: list[Bond] = []
         starts = await self._read(slices.read_starts, self._replayed[:QUERIES])
         ids = [memory_id for memory_id, _ in starts]
@@ -126,8 +126,8 @@ class Cycle:
         made_at = await self._read(slices.read_shortcut_times)
         found = candidates(await self._read(slices.read_traversals, self._as_of), edges, made_at=made_at)
         self._report(nrem=True, shortcut_candidates=len(found))
-        for some in _chunks(found, BATCH):
-            yield await self._publish([one.change for one in some], [{"path": list(one.path)} for one in some])
+        for trodden in _chunks(found, BATCH):
+            yield await self._publish([one.change for one in trodden], [{"path": list(one.path)} for one in trodden])
         recalls = await self._read(slices.read_recalls, self._as_of)
         yield 0.0
         together = await self._running.store.reader.run(lambda cursor: co_recalled(recalls, edges))
@@ -136,7 +136,7 @@ class Cycle:
 
     async def _joined(self, ids: Sequence[str]) -> set[tuple[str, str]]:
         """Pairs of these that have an edge, whatever its kind and direction."""
-        edges = await self._read(slices.read_edges_among, ids)
+        edges = await self._read(edges_among, ids)
         return {(min(pair), max(pair)) for edge in edges for pair in [(edge.source_id, edge.target_id)]}
 
     async def _sliced(
@@ -164,7 +164,7 @@ class Cycle:
         for part in in_parts(told, self._largest):
             self._batches += 1
             data = {"dream_id": self._dream.dream_id, "changes": part}
-            await self._put(self._event(EDGES_CHANGED, data, str(self._batches)))
+            await self._applied(await self._put(self._event(EDGES_CHANGED, data, str(self._batches))))
         return time.perf_counter() - began
 
     async def tell(self) -> None:
@@ -173,17 +173,21 @@ class Cycle:
         data = {"dream_id": dream.dream_id, "state": dream.state, "report": dream.report.to_json()}
         await self._put(self._event(DREAM_PROGRESSED, data, dream.state))
 
-    async def _put(self, event: Event) -> None:
-        """Put an event on the log; returns when it is applied, or the dream is woken."""
-        token = Freshness.after(await self._running.log.publish([encode(DERIVED.name, event)]))
-        hit("mid_dream")
-        waits = [asyncio.ensure_future(self._job.wait_applied(token)), asyncio.ensure_future(self._dream.woken.wait())]
+    async def _applied(self, token: Freshness) -> None:
+        """Wait until this is kept, or the dream is woken."""
+        applied = self._running.store.applied.wait(token, timeout_s=APPLY_WAIT_S)
+        waits = [asyncio.ensure_future(applied), asyncio.ensure_future(self._dream.woken.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _put(self, event: Event) -> Freshness:
+        token = Freshness.after(await self._running.log.publish([encode(DERIVED.name, event)]))
+        hit("mid_dream")
+        return token
 
     def _event(self, event_type: str, data: Mapping[str, Any], about: str) -> Event:
         dream, now = self._dream, self._running.clock.now()
@@ -196,7 +200,7 @@ class Cycle:
 
 
 def seed_of(dream_id: str) -> int:
-    """The seed of a dream's chance: a function of its id, so that it can be dreamt again."""
+    """What its chance begins with: a function of its id, so that it can be dreamt again."""
     return int.from_bytes(hashlib.blake2b(dream_id.encode(), digest_size=8).digest(), "big")
 
 

@@ -20,8 +20,9 @@ from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
 from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.nearness import Nearness, nearness_of
-from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors
+from processors.context_graph.read.teleology import purpose, purpose_vectors
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
@@ -122,8 +123,7 @@ def _compared(
         return {}
     asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
     aligned = alignments(asked, stored)
-    purpose = provisional_purpose(reader, call.part(Purposes))
-    purposes = purpose_vectors(purpose, [asked, *stored])
+    purposes = purpose_vectors(purpose(reader, call.part(Purposes)).centre, [asked, *stored])
     similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
     return {
         str(one.memory_id): {
@@ -140,9 +140,9 @@ def _said(aligned: Sequence[float]) -> dict[str, float]:
     return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
 
 
-def _mean(purpose: np.ndarray) -> float:
+def _mean(aligned: np.ndarray) -> float:
     """The mean alignment with the purpose over the views that say something; 0 where none does."""
-    known = purpose[~np.isnan(purpose)]
+    known = aligned[~np.isnan(aligned)]
     return round(float(known.mean()), DIGITS) if len(known) else 0.0
 
 

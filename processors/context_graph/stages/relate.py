@@ -56,7 +56,7 @@ WHERE record_id IN (SELECT unnest($ids::VARCHAR[])) AND earlier IS NOT NULL
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
+class _Stored:
     """A memory of a batch that is in the store."""
 
     memory_id: str
@@ -115,7 +115,7 @@ class Relate(Stage):
         return [self.fact(logged, EDGES_FOUND, {"edges": edges})] if edges else []
 
     def _similar(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_New]
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_Stored]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """(memory, edge) of those that have a vector."""
         model = self._indexes.model
@@ -134,7 +134,7 @@ class Relate(Stage):
                 yield new.memory_id, _edge(new.memory_id, other.record_id, "similar", weight) | {"space": model.space}
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequence[str]) -> list[_New]:
+def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequence[str]) -> list[_Stored]:
     """Those of these memories that there are: a content that was stored before has made none."""
     labels = [document_label(namespace, one) for one in memory_ids]
     rows = execute(
@@ -143,11 +143,11 @@ def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequenc
         "WHERE label IN (SELECT unnest(?::BIGINT[])) ORDER BY record_id",
         [labels],
     ).fetchall()
-    return [_New(*row) for row in rows]
+    return [_Stored(*row) for row in rows]
 
 
 def _temporal(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_New]
+    cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_Stored]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(memory, edge) of those that another one came before, in their session or on their connection."""
     sessions = {new.session_id for new in news if new.session_id is not None}
