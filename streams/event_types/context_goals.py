@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streams.event_types import COUNT, FILLED, FLAG, OPTIONAL, TEXTS, UNIT, array, obj
+from streams.event_types import COUNT, FILLED, OPTIONAL, TEXTS, UNIT, array, obj
 from streams.events import EventType, wire_type
 from streams.topics import MEMORY
 
@@ -31,7 +31,7 @@ EVENT_TYPES = (
         GOAL_BOOTSTRAPPED,
         MEMORY.name,
         "The North Star was asked for. `goal`: the candidate that the door found, absent where there is a North Star.",
-        obj({}, {"goal": obj(_GOAL, {"dominant_embedders": TEXTS, "is_strong": FLAG}), **_FOUND}),
+        obj({}, {"goal": obj(_GOAL, {"dominant_embedders": TEXTS}), **_FOUND}),
     ),
     EventType(
         SUBGOALS_DISCOVERED,

@@ -37,7 +37,11 @@ class Sleeper:
         return (await self.node.running.door.call(self.visitor, Request(tool, arguments))).body
 
     async def remember(self, *texts: str) -> list[str]:
-        return [(await self.call("store_memory", content=text))["fingerprintId"] for text in texts]
+        """Keep them; returns their ids, once they have their vectors."""
+        kept = [await self.call("store_memory", content=text) for text in texts]
+        token = Freshness.from_json(kept[-1]["freshness"])
+        assert await self.node.running.store.applied.wait(token, timeout_s=SOON_S, stages=("embed",))
+        return [one["fingerprintId"] for one in kept]
 
     async def tell(self, event_type: str, data: dict[str, Any], namespace: str = "default") -> None:
         """Put an event on the log; returns when it is applied."""
@@ -269,3 +273,15 @@ async def test_it_dreams_by_itself_once_it_is_idle_and_not_again_for_nothing(
     status = (await sleeper.node.control.status()).to_json()["dreams"]
     assert (status["dreaming"], status["when_idle"]) == ({}, True)
     assert status["last"]["dream"]["wake_reason"] == "cycle_complete"
+
+
+async def test_a_dream_merges_what_says_the_same_and_counts_it(sleeper: Sleeper) -> None:
+    await sleeper.remember("The build of the shop is green.", "the build of the shop is green", "Oslo is far away.")
+    report = (await sleeper.call("trigger_dream", force=True))["report"]
+    assert report["nrem_report"]["memories_merged"] == 1
+    assert await sleeper.rows("SELECT count(*), count(DISTINCT merged_into) FROM context_ends") == [(2, 1)]
+    again = (await sleeper.call("trigger_dream", force=True))["report"]
+    assert again["nrem_report"]["memories_merged"] == 0
+    assert again["nrem_report"]["memories_replayed"] == 2
+    last = (await sleeper.node.control.status()).to_json()["dreams"]["last"]
+    assert last["consolidation"]["merged"] == 2

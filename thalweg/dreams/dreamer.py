@@ -20,6 +20,7 @@ import duckdb
 from mcp_ingress.activity import Activity
 from mcp_ingress.toolsets.context_graph.dreams import Dream, Dreams
 from processors.context_graph.read import dreams as stored
+from processors.context_graph.rules.dream_ids import SOURCE, fact_id
 from processors.context_graph.rules.dream_report import DreamReport
 from processors.context_graph.rules.idleness import QUIET_BELOW, waits_for
 from processors.frame.job import APPLY_WAIT_S, Job
@@ -28,10 +29,9 @@ from streams.codec import encode
 from streams.errors import ThalwegError
 from streams.event_types.context_dreams import DREAM_FINISHED, DREAM_REQUESTED
 from streams.events import Event
-from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
-from thalweg.dreams.cycle import NREM_S, REM_S, SOURCE, Cycle, Steps
+from thalweg.dreams.cycle import NREM_S, REM_S, Cycle, Steps
 from thalweg.process.running import Running
 
 IDLE_LOOK_S = 15.0
@@ -166,14 +166,14 @@ class Dreamer:
 
     async def _finish(self, cycle: stored.StoredDream, report: DreamReport, wake_reason: str) -> None:
         """Count what the store has of the dream, and publish its end."""
-        await self._applied(Freshness(await self._running.log.end_offsets([DERIVED.name])))
+        await self._applied(Freshness(await self._running.log.end_offsets([DERIVED.name, MEMORY.name])))
         namespace, dream_id = cycle.namespace, cycle.dream_id
         report = await self._read(lambda cursor: stored.read_counted(cursor, namespace, dream_id, report))
         now = self._running.clock.now()
         is_complete = wake_reason == "cycle_complete"
         report = replace(report, completed=is_complete, wake_reason=wake_reason, ended_at=format_time(now))
         data = {"dream_id": dream_id, "wake_reason": wake_reason, "report": report.to_json()}
-        identity = derived_id(SOURCE, DREAM_FINISHED, namespace, dream_id)
+        identity = fact_id(DREAM_FINISHED, namespace, dream_id)
         record = encode(DERIVED.name, Event(identity, SOURCE, DREAM_FINISHED, namespace, now, data))
         await self._applied(Freshness.after(await self._running.log.publish([record])))
 
@@ -198,7 +198,7 @@ class Dreamer:
 
     async def _ask(self, namespace: str, activity: float, ended_dream_id: str | None, now: datetime) -> None:
         data: dict[str, Any] = {"activity": activity, "force": False, "cause": "idle", "ended_dream_id": ended_dream_id}
-        identity = derived_id(SOURCE, DREAM_REQUESTED, namespace, ended_dream_id or "")
+        identity = fact_id(DREAM_REQUESTED, namespace, ended_dream_id or "")
         await self._job.publish([encode(MEMORY.name, Event(identity, SOURCE, DREAM_REQUESTED, namespace, now, data))])
         self._job.wake()
 

@@ -24,7 +24,7 @@ from processors.context_graph.rules.hebb import (
 )
 from processors.context_graph.rules.hyperbolic import to_ball
 from processors.context_graph.rules.leaps import MAX_CHARS, RARE_UP_TO, Bond
-from processors.context_graph.rules.shortcuts import SHORTCUT, Traversal
+from processors.context_graph.rules.shortcuts import MIN_HOPS, MIN_TRAVERSALS, SHORTCUT, Traversal
 from storage.statements import execute
 from streams.ids import document_label
 
@@ -132,11 +132,12 @@ def read_points(indexes: IndexSet, namespace: str, ids: Sequence[str]) -> tuple[
 
 
 def read_traversals(cursor: duckdb.DuckDBPyConnection, namespace: str, as_of: datetime) -> list[Traversal]:
-    """The walks of searches until then."""
+    """The walks of searches until then, along paths that were walked often enough."""
     rows = execute(
         cursor,
-        "SELECT path, traversed_at FROM context_traversals WHERE namespace = ? AND traversed_at <= ?",
-        [namespace, as_of],
+        "SELECT path, traversed_at FROM context_traversals WHERE namespace = ? AND traversed_at <= ? AND hops >= ? "
+        "QUALIFY count(*) OVER (PARTITION BY path) >= ?",
+        [namespace, as_of, MIN_HOPS, MIN_TRAVERSALS],
     ).fetchall()
     return [Traversal(tuple(path.split(" ")), at) for path, at in rows]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from processors.context_graph.rules.dream_ids import merge_id
 from processors.context_graph.rules.dream_report import DreamReport, KeptChange, counted
 from storage.statements import dicts, execute
 
@@ -118,7 +119,27 @@ def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: st
         cursor, "SELECT count(*) FROM context_edges WHERE namespace = ? AND NOT is_removed", [namespace]
     ).fetchone()
     assert row is not None
-    return counted(report, changes, row[0])
+    merges = _count_merges(cursor, namespace, [dream_id])
+    return counted(report.with_nrem(memories_merged=merges), changes, row[0])
+
+
+def count_merges(cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime) -> int:
+    """How many groups of memories dreams that began since have merged."""
+    rows = execute(
+        cursor, "SELECT dream_id FROM context_dreams WHERE namespace = ? AND started_at > ?", [namespace, since]
+    ).fetchall()
+    return _count_merges(cursor, namespace, [dream_id for (dream_id,) in rows])
+
+
+def _count_merges(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_ids: Sequence[str]) -> int:
+    row = execute(
+        cursor,
+        "SELECT count(DISTINCT merged_into) FROM context_ends "
+        "WHERE namespace = ? AND event_id IN (SELECT unnest(?::VARCHAR[]))",
+        [namespace, [merge_id(namespace, one) for one in dream_ids]],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _first(cursor: duckdb.DuckDBPyConnection, query: str, parameters: list[Any]) -> StoredDream | None:

@@ -25,7 +25,7 @@ CENTRE_MEMBERS = 64
 _MOST_PURPOSES = 256
 _COLUMNS = (
     "goal_id, level, goal_text, medoid_id, member_ids, parent_goal_id, confidence, coherence, dominant_embedders, "
-    "created_at"
+    "created_at, parent_alignment"
 )
 
 
@@ -58,10 +58,19 @@ def read_north_star(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Goal |
 
 def read_goal(cursor: duckdb.DuckDBPyConnection, namespace: str, goal_id: str) -> Goal | None:
     """The goal of this id; None where the namespace has none."""
-    row = execute(
-        cursor, f"SELECT {_COLUMNS} FROM context_goals WHERE namespace = ? AND goal_id = ?", [namespace, goal_id]
-    ).fetchone()
-    return None if row is None else _goal(row)
+    found = read_goals_of(cursor, namespace, [goal_id])
+    return found[0] if found else None
+
+
+def read_goals_of(cursor: duckdb.DuckDBPyConnection, namespace: str, goal_ids: Sequence[str]) -> list[Goal]:
+    """Those of these goals that the namespace has, in the order of their ids here."""
+    rows = execute(
+        cursor,
+        f"SELECT {_COLUMNS} FROM context_goals WHERE namespace = ? AND goal_id IN (SELECT unnest(?::VARCHAR[]))",
+        [namespace, list(goal_ids)],
+    ).fetchall()
+    found = {row[0]: _goal(row) for row in rows}
+    return [found[one] for one in goal_ids if one in found]
 
 
 def read_goals(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Goal]:
@@ -101,8 +110,9 @@ def central_ids(namespace: str, member_ids: Sequence[str], most: int = CENTRE_ME
 
 
 def _goal(row: Sequence[Any]) -> Goal:
-    goal_id, level, text, medoid_id, members, parent, confidence, coherence, dominant, created_at = row
+    goal_id, level, text, medoid_id, members, parent, confidence, coherence, dominant, created_at, alignment = row
     return Goal(
         *(goal_id, level, text, medoid_id, tuple(members), parent, confidence, coherence, tuple(dominant)),
         created_at.replace(tzinfo=UTC),
+        alignment,
     )

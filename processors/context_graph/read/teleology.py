@@ -95,6 +95,12 @@ def purpose_vectors(towards: Fingerprint | None, texts: Sequence[Fingerprint]) -
     return alignments(towards, texts).astype(np.float64)
 
 
+def mean_alignment(aligned: np.ndarray) -> float:
+    """The mean of (13,) alignments over the views that say something; 0 where none does."""
+    known = aligned[~np.isnan(aligned)]
+    return float(known.mean()) if len(known) else 0.0
+
+
 def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
     """The North Star's centre; until there is one, the centre of the first memories."""
     goal = read_north_star(reader.cursor, reader.namespace)

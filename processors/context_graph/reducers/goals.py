@@ -9,6 +9,7 @@ from processors.context_graph.rules.goals import (
     LEAST_MEMBERS,
     NORTH_STAR,
     PARENT_ALIGNMENT,
+    is_strong,
     north_star_id,
     subgoal_id,
 )
@@ -75,7 +76,8 @@ def _discovered(logged: LoggedEvent, rows: Rows) -> Outcome:
 def _put(event: Event, rows: Rows, about: Row, found: Mapping[str, Any], known: Row | None) -> None:
     moment = at(event.time)
     told = {name: found[name] for name in _FOUND}
-    told |= {"dominant_embedders": found.get("dominant_embedders") or [], "is_strong": bool(found.get("is_strong"))}
+    told["dominant_embedders"] = found.get("dominant_embedders") or []
+    told["is_strong"] = is_strong(len(found["member_ids"]), found["coherence"])
     times = {"created_at": moment if known is None else known["created_at"], "updated_at": moment}
     rows.put(GOALS, about | told | times)
 

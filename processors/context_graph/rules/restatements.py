@@ -19,6 +19,8 @@ from processors.memory.rules.vocabulary import OPPOSITES
 
 MAX_ALIGNED = 400
 """Words between the first and the last difference of two texts; where there are more, they are two texts."""
+LEAST_WORDS = 4
+"""A shorter sentence is called out to somebody, and changes nothing: `Hey Mel!`."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 """What follows a colon begins anew, as after the name of a speaker."""
 _SYMBOL = re.compile(r"(\w+)\(|`([^`\n]+)`")
@@ -181,11 +183,13 @@ _UNITS = word_set("team department group squad unit crew office company staff di
 _PLAIN = word_set(
     # what a sentence begins with and is no name
     "a an the this that these those it its there here whoa adore love what which who whose when where why how if so and but or as at by "
-    "for from in of on to with then now just well yes yeah yep no oh wow hey hi hello thanks thank congrats "
+    "for from in of on to with then now just well yes yeah yep no ok okay oh wow hey hi hello thanks thank congrats "
     "congratulations great good nice cool awesome amazing wonderful fantastic lovely sounds sure absolutely definitely "
     "exactly totally really very actually also maybe perhaps hope glad is are was were be do does did has have had can "
     "quite simply certainly probably surely apparently could will would should may might must let please use keep get take make give ask tell try see look got going"
 )
+_OBJECTS = word_set("a an the my your his her its our their me you him it us them this that these those")
+"""What follows a verb rather than a name."""
 _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "de", "mis")
 _WORDS = re.compile(r"\S+")
 
@@ -217,11 +221,14 @@ def restate(one: str, other: str) -> bool:
     blocks = _differing(first, second)
     if blocks is None or any(_conflict(*block) for block in blocks):
         return False
-    pairs = zip(_sentences(one), _sentences(other), strict=False)
-    return not any(
-        a.text != b.text and min(len(a.raw), len(b.raw)) >= 4 and (changes(a.text, b.text) or changes(b.text, a.text))
-        for a, b in pairs
-    )
+    return not any(map(_changes, _sentences(one), _sentences(other)))
+
+
+def _changes(one: Statement, other: Statement) -> bool:
+    """Whether one of two sentences that stand in the same place changes what the other says."""
+    if one.words == other.words or min(len(one.raw), len(other.raw)) < LEAST_WORDS:
+        return False
+    return changes(one.text, other.text) or changes(other.text, one.text)
 
 
 def _sentences(text: str) -> list[Statement]:
@@ -231,12 +238,21 @@ def _sentences(text: str) -> list[Statement]:
 def _telling(sentence: Statement, ordinary: Collection[str]) -> Iterator[str]:
     names = {name.partition("'")[0] for name in sentence.names}
     names |= {word for call in _SYMBOL.findall(sentence.text) for word in "".join(call).casefold().split()}
-    for place, word in enumerate(sentence.raw):
-        base = word.strip("-").partition("'")[0]
-        if place == 0 and sentence.text.lstrip()[:1].isupper() and not (base in _PLAIN or base in ordinary):
-            names = names | {base}
-        if base in names or _tells(base):
-            yield base
+    if _begins_with_name(sentence, ordinary):
+        names.add(_base(sentence.raw[0]))
+    yield from (base for base in map(_base, sentence.raw) if base in names or _tells(base))
+
+
+def _base(word: str) -> str:
+    """`i` of `i'm`, `family` of `family-`."""
+    return word.strip("-").partition("'")[0]
+
+
+def _begins_with_name(sentence: Statement, ordinary: Collection[str]) -> bool:
+    """Whether the capital at its beginning may be that of a name."""
+    first, second = (*sentence.raw, "", "")[:2]
+    known = _base(first) in _PLAIN or _base(first) in ordinary or second in _OBJECTS
+    return sentence.text.lstrip()[:1].isupper() and not known
 
 
 @lru_cache(maxsize=8192)
@@ -248,11 +264,13 @@ def _tells(word: str) -> bool:
         or measure(stem(word)) is not None
         or any(map(str.isdigit, word))
         or not word.isalpha()
-        or bool({word, stem(word)} & _TELLING)
+        or word in _TELLING
+        or (len(word) > 3 and stem(word) in _TELLING_STEMS)
     )
 
 
-_TELLING = _NEGATIONS | _PERSONS | _MOMENTS | frozenset(map(stem, _NEGATIONS | _PERSONS))
+_TELLING = _NEGATIONS | _PERSONS | _MOMENTS
+_TELLING_STEMS = frozenset(stem(word) for word in _NEGATIONS | _PERSONS if len(word) > 3) - {"the"}
 
 
 @lru_cache(maxsize=2048)
