@@ -212,6 +212,7 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
             about = {"query_vector_id": found["results"][0]["id"], "result_vector_id": found["results"][0]["id"]}
             await reader.call("update_synergy_matrix", **about, feedback="relevant")
             await reader.call("fuse_embeddings", memory_id=found["results"][0]["id"])
+            await reader.call("omni_infer", source=found["results"][0]["id"], direction="abduction")
         asked = {"content": query, "compute_tucker": True, "include_per_embedder": True}
         await reader.call("compute_teleological_vector", **asked)
         await reader.call("manage_teleological_profile", action="list")

@@ -78,6 +78,7 @@ READS: dict[str, dict[str, Any]] = {
     "search_graph": {"query": "caches"},
     "search_teleological": {"query_content": "caches"},
     "get_amortized_shortcuts": {},
+    "omni_infer": {"source": UUID, "direction": "abduction"},
     "get_memetic_status": {},
     "get_alignment_drift": {},
     "utl_status": {},

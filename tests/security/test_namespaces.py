@@ -91,6 +91,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "id": ("remembered", "belief", "record", "talos_session", "conversation", "run"),
     "session": ("talos_session", "conversation", "run"),
     "memory_id": ("graph_memory",),
+    "source": ("graph_memory",),
+    "target": ("graph_memory",),
     "query_vector_id": ("graph_memory", "vector"),
     "result_vector_id": ("graph_memory", "vector"),
     "profile_id": ("profile",),
@@ -296,7 +298,11 @@ async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, no
 def id_arguments(schema: Any) -> Iterator[str]:
     """The arguments that name something which is stored."""
     named = schema.get("properties", {})
-    yield from (argument for argument in named if argument.endswith(("_id", "_ids")) or argument in ("id", "session"))
+    yield from (
+        argument
+        for argument in named
+        if argument.endswith(("_id", "_ids")) or argument in ("id", "session", "source", "target")
+    )
 
 
 Ask = Callable[[Any], Awaitable[dict[str, Any]]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPO
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
+from tests.security.graph_edges import cause_events, walk_events
 from tests.security.side import Side
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
@@ -370,7 +370,7 @@ async def _context_graph(side: Side) -> None:
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
-    await _walk(side, about=told)
+    await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
     side.know("profile", profile)
@@ -391,20 +391,6 @@ async def _context_graph(side: Side) -> None:
     await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
     await side.ok("trigger_dream", force=True)
     await side.ok("abort_dream")
-
-
-async def _walk(side: Side, about: dict[str, Any]) -> None:
-    """A path of three edges that searches walked five times, and an edge that a dream changed."""
-    path = [f"{side.mark}-{name}" for name in "abcd"]
-    edges = [
-        {"source_id": one, "target_id": other, "kind": "causal", "weight": 0.9, "evidence": side.say("It turned.")}
-        for one, other in pairwise(path)
-    ]
-    await _publish(side, side.event("context.edges.found", 2, 0, edges=edges))
-    changes = [{"source_id": path[0], "target_id": path[2], "kind": "rem", "weight": 0.4}]
-    await _publish(side, side.event("context.edges.changed", 3, 0, dream_id=side.mark, changes=changes))
-    for number in range(5):
-        await _publish(side, side.event("context.memory.recalled", 4 + number, 0, **about, chains=[path]))
 
 
 async def _again(side: Side) -> None:
