@@ -12,6 +12,7 @@ from processors.context_graph.read.edges import read_edges
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.memories import memory_id_of
+from processors.context_graph.rules.shortcuts import MIN_CONFIDENCE
 from processors.context_graph.stages.relate import CONNECTED, MOST_SIMILAR, TEMPORAL_WEIGHT, THETA_EDGE, Relate
 from streams.codec import decode, encode
 from streams.event_types.context_edges import EDGES_FOUND
@@ -95,7 +96,8 @@ def test_memories_of_one_session_follow_each_other(writer: _Writer) -> None:
     writer.node.clock.time += timedelta(days=1)
     last = writer.store("Gulls cry", session="a")
     [edge] = writer.edges()
-    assert edge.key == (*sorted((first, last)), "temporal") and edge.weight == TEMPORAL_WEIGHT
+    assert edge.key == (*sorted((first, last)), "temporal")
+    assert edge.weight == TEMPORAL_WEIGHT and edge.confidence < MIN_CONFIDENCE, "no shortcut goes over it"
     assert between not in edge.key
 
 

@@ -36,7 +36,8 @@ THETA_EDGE = 0.5
 """Texts of one matter have at least this cosine with the default model."""
 MOST_SIMILAR = 5
 """A new memory has this many edges of meaning at most: of conversations 1 % stay alone, and a memory has ten."""
-TEMPORAL_WEIGHT = 0.3
+TEMPORAL_WEIGHT, TEMPORAL_CONFIDENCE = 0.3, 0.5
+"""That one came after the other is sure, that they are of one matter is not: no shortcut goes over such an edge."""
 CONNECTED = timedelta(minutes=10)
 """Memories of one connection follow each other, where no session says it, when they are not further apart."""
 BATCH_MEMORIES = 16
@@ -164,7 +165,7 @@ def _temporal(
         "ids": [new.memory_id for new in news],
     }
     for memory_id, earlier in cursor.execute(_BEFORE, asked).fetchall():
-        yield memory_id, _edge(memory_id, earlier, "temporal", TEMPORAL_WEIGHT)
+        yield memory_id, _edge(memory_id, earlier, "temporal", TEMPORAL_WEIGHT) | {"confidence": TEMPORAL_CONFIDENCE}
 
 
 def _edge(one: str, other: str, kind: str, weight: float) -> dict[str, Any]:
