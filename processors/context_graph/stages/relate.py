@@ -47,11 +47,13 @@ DIGITS = 6
 # a session is one from its first memory to its last; a connection may be open for days
 _BEFORE = """
 SELECT record_id, earlier FROM (
-    SELECT record_id, created_at, session_id, lag(record_id) OVER place AS earlier, lag(created_at) OVER place AS earlier_at
+    SELECT record_id, created_at, session_id, lag(record_id) OVER place AS earlier,
+           lag(created_at) OVER place AS earlier_at
     FROM documents
     WHERE namespace = $namespace AND toolset = $toolset AND (session_id IN (SELECT unnest($sessions::VARCHAR[]))
        OR session_id IS NULL AND connection IN (SELECT unnest($connections::VARCHAR[])) AND created_at >= $since)
-    WINDOW place AS (PARTITION BY session_id, CASE WHEN session_id IS NULL THEN connection END ORDER BY "offset", label))
+    WINDOW place AS (
+        PARTITION BY session_id, CASE WHEN session_id IS NULL THEN connection END ORDER BY "offset", label))
 WHERE record_id IN (SELECT unnest($ids::VARCHAR[])) AND earlier IS NOT NULL
   AND (session_id IS NOT NULL OR created_at - earlier_at <= $apart)"""
 
