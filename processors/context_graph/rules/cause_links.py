@@ -21,7 +21,7 @@ LEAST_TERMS = 2
 """Words with content that a part has in common with what tells it."""
 LEAST_RARITY = 1.2
 """How rare these are together, in shares of a word that one memory alone has: names that all have are little."""
-LEAST_OF_CAUSE, LEAST_OF_EFFECT = 0.55, 0.6
+LEAST_OF_CAUSE, LEAST_OF_EFFECT = 0.65, 0.65
 """S from which another memory tells a stated cause, a stated effect. Chosen with the fixture's chains (`bench causes`)."""
 NEARLY = 0.95
 """Of the memories that tell a part, those count whose S is this share of the best one's."""
