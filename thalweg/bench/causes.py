@@ -21,7 +21,7 @@ import numpy as np
 
 from processors.context_graph.read.causes import CauseFinder
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.rules.cause_links import Link
+from processors.context_graph.rules.cause_links import CausalLink
 from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.inference import abduce
 from processors.embedding.model import Embedder, encode_query
@@ -97,14 +97,14 @@ def _measure_chains(report: Report, memories: Sequence[_Memory], embedder: Embed
             _report(report, f"{part}_{kind}", some, of_kind, edges, cosines, has_targets=False)
 
 
-def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation) -> list[Link]:
+def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation) -> list[CausalLink]:
     """Write the turns as memories, and compare each with those before it. What is denied later is left out."""
     for turn in conversation.turns:
         store.writer.write(conversation.name, turn)
     store.engine.maintain()
     reader = FingerprintReader(store.cursor, store.engine, embedder, FingerprintCache(), conversation.name)
     finder = CauseFinder(reader)
-    best: dict[tuple[str, str], Link] = {}
+    best: dict[tuple[str, str], CausalLink] = {}
     for turn in conversation.turns:
         for one in finder.links(turn.turn_id):
             known = best.get((one.cause_id, one.effect_id))

@@ -127,7 +127,7 @@ def asks(sentence: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class CausalStatement:
     """A cause and its effect as ranges of characters of a text.
 
     `sentence`: the range that states it, with the one before where a part points back. `confidence`: 0 to 1. `is_denied`:
@@ -148,14 +148,14 @@ class Reading:
     """What a text says of causes: its sentences, as ranges, and what they state, in their order."""
 
     sentences: tuple[Range, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[CausalStatement, ...]
 
 
 def read_causes(text: str) -> Reading:
     """The sentences of a text and the causes that they state or deny. Code between fences is not read."""
     prose = _CODE.sub(lambda code: re.sub(r"\S", " ", code[0]), text[:MAX_CHARS])
     sentences: list[Range] = []
-    found: list[Statement] = []
+    found: list[CausalStatement] = []
     for match in _SENTENCE.finditer(prose):
         here = _trimmed(prose, *match.span())
         if here is None:
@@ -177,7 +177,7 @@ def _trimmed(text: str, first: int, last: int) -> Range | None:
     return (first, last) if _WORD.search(text, first, last) else None
 
 
-def _stated(text: str, sentence: Range, before: Range | None) -> Iterator[Statement]:
+def _stated(text: str, sentence: Range, before: Range | None) -> Iterator[CausalStatement]:
     """The statements of one sentence."""
     first, last = sentence
     body = text[first:last]
@@ -201,7 +201,7 @@ def _first_marker(body: str, start: int) -> int:
     return min([place for place in places if place > start], default=len(body))
 
 
-def _between(text: str, sentence: Range, before: Range | None, start: int) -> Iterator[Statement]:
+def _between(text: str, sentence: Range, before: Range | None, start: int) -> Iterator[CausalStatement]:
     """Statements of markers that stand between their parts, each of which reaches to the next marker."""
     body = text[slice(*sentence)]
     markers: list[re.Match[str]] = []
@@ -242,7 +242,7 @@ def _is_denied(body: str, marker: re.Match[str], groups: dict[str, str | None]) 
 
 def _made(
     text: str, sentence: Range, before: Range | None, cause: Range, effect: Range, marker: str, confidence: float
-) -> Statement | None:
+) -> CausalStatement | None:
     """A statement of these parts of a sentence; None of one in which nothing is left to be compared."""
     first, last = sentence
     body = text[first:last]
@@ -259,4 +259,4 @@ def _made(
         return None
     hedged = CONDITIONAL if _HEDGED.search(body) else confidence
     is_denied = denies(body)
-    return Statement(parts[0], parts[1], whole, " ".join(marker.split()).strip(" ,;").lower(), hedged, is_denied)
+    return CausalStatement(parts[0], parts[1], whole, " ".join(marker.split()).strip(" ,;").lower(), hedged, is_denied)
