@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from processors.context_graph.rules.idleness import QUIET_BELOW
+from itertools import islice
 
 WINDOW_S = 60
-_BUSY = round(QUIET_BELOW * WINDOW_S)
-"""So many seconds with a call in the window are no quiet."""
-
-
-@dataclass
-class _Seconds:
-    """The last seconds with a call, oldest first, and until when they make the namespace busy."""
-
-    lately: deque[int] = field(default_factory=lambda: deque(maxlen=WINDOW_S))
-    busy_until: float = float("-inf")
+KEPT = 300
+"""Seconds with a call that are remembered of a namespace."""
 
 
 class Activity:
@@ -28,31 +19,29 @@ class Activity:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._began = monotonic()
-        self._seconds: dict[str, _Seconds] = {}
+        self._seconds: dict[str, deque[int]] = {}
         self.on_call: list[Callable[[str], None]] = []
         """What is told the namespace of each call, at once."""
 
     def note(self, namespace: str) -> None:
         """A call that stores or recalls has come."""
-        known = self._seconds.setdefault(namespace, _Seconds())
-        second = int(self._monotonic())
-        if not known.lately or known.lately[-1] < second:
-            known.lately.append(second)
-        if len(known.lately) >= _BUSY:
-            known.busy_until = max(known.busy_until, known.lately[-_BUSY] + float(WINDOW_S))
+        seconds, now = self._seconds.setdefault(namespace, deque(maxlen=KEPT)), int(self._monotonic())
+        if not seconds or seconds[-1] < now:
+            seconds.append(now)
         for told in self.on_call:
             told(namespace)
 
     def share(self, namespace: str) -> float:
         """The share of the last minute's seconds with a call, 0 to 1."""
-        known = self._seconds.get(namespace)
-        if known is None:
-            return 0.0
         since = int(self._monotonic()) - WINDOW_S
-        return sum(second > since for second in known.lately) / WINDOW_S
+        return sum(second > since for second in self._seconds.get(namespace, ())) / WINDOW_S
 
-    def idle_s(self, namespace: str) -> float:
-        """For how many seconds the share has been below that at which nobody dreams; at most since the start."""
-        now, known = self._monotonic(), self._seconds.get(namespace)
-        busy_until = self._began if known is None else max(self._began, known.busy_until)
-        return max(0.0, now - busy_until)
+    def idle_s(self, namespace: str, below: float) -> float:
+        """For how many seconds the share has been below this; since the start at most."""
+        now, seconds = self._monotonic(), self._seconds.get(namespace, ())
+        count = max(1, math.ceil(round(below * WINDOW_S, 6)))
+        firsts = zip(seconds, islice(seconds, count - 1, None), strict=False)
+        busy = [first for first, last in firsts if last - first < WINDOW_S]
+        if not busy and len(seconds) == KEPT:
+            busy = [next(iter(seconds))]  # what came before that is forgotten
+        return max(0.0, now - max([self._began, *(first + WINDOW_S for first in busy[-1:])]))

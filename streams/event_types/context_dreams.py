@@ -1,4 +1,4 @@
-"""Dreams of Context Graph: what is asked of them (memory topic), and how far each came (derived topic)."""
+"""Dreams: what is asked of them (memory topic), and how far each came (derived topic)."""
 
 from typing import Any
 

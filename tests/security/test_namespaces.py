@@ -48,6 +48,10 @@ WITHOUT_DATA = {
     "get_graph_manifest": "what the node is made of, and which of its parts answer",
     "get_memetic_status": "counts and figures only",
     "utl_status": "as `get_memetic_status`",
+    "get_alignment_drift": "as `get_memetic_status`, and the id of the goal, a function of the namespace",
+    "trigger_drift_correction": "as `get_memetic_status`",
+    "get_dream_status": "as `get_memetic_status`",
+    "abort_dream": "it has the id of a dream only while that goes on",
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""
@@ -92,6 +96,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "query_vector_id": ("graph_memory", "vector"),
     "result_vector_id": ("graph_memory", "vector"),
     "profile_id": ("profile",),
+    "parent_goal_id": ("goal",),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8

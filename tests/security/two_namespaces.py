@@ -380,6 +380,17 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
+    side.know("goal", north_star["bootstrap_result"]["goal_id"])
+    for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
+        side.know("goal", goal["goal_id"])
+    drift: dict[str, Any] = {"goal_id": side.mark, "severity": "severe", "trend": "stable"}
+    seen = {"alignment": 0.2, "baseline": 0.5, "drift_score": 0.3, "rotation": 0.1, "samples": 20, "memories": 30}
+    await _publish(side, side.event("context.drift.observed", 1, 0, **drift, **seen))
+    added = {"strategy": "goal_reinforcement", "goal_weight": 0.25, "view_weights": [1 / 13] * 13, "penalty": 0.0}
+    await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
+    await side.ok("trigger_dream", force=True)
+    await side.ok("abort_dream")
 
 
 async def _graph_edges(side: Side) -> None:

@@ -1,4 +1,4 @@
-"""The dreams of a node: it begins those that the log asks for, ends them when somebody works, and asks by itself.
+"""Begins the dreams that the log asks for, ends them when somebody works, and asks by itself.
 
 A dream that a former process left unfinished is finished with the reason `error`; what it changed stands.
 """
@@ -6,6 +6,7 @@ A dream that a former process left unfinished is finished with the reason `error
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -19,18 +20,18 @@ import duckdb
 from mcp_ingress.activity import Activity
 from mcp_ingress.toolsets.context_graph.dreams import Dream, Dreams
 from processors.context_graph.read import dreams as stored
+from processors.context_graph.rules.dream_ids import SOURCE, fact_id
 from processors.context_graph.rules.dream_report import DreamReport
-from processors.context_graph.rules.idleness import waits_for
-from processors.frame.job import Job
+from processors.context_graph.rules.idleness import QUIET_BELOW, waits_for
+from processors.frame.job import APPLY_WAIT_S, Job
 from streams.clock import format_time
 from streams.codec import encode
 from streams.errors import ThalwegError
 from streams.event_types.context_dreams import DREAM_FINISHED, DREAM_REQUESTED
 from streams.events import Event
-from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
-from thalweg.dreams.cycle import NREM_S, REM_S, SOURCE, Cycle, Steps
+from thalweg.dreams.cycle import NREM_S, REM_S, Cycle, Steps
 from thalweg.process.running import Running
 
 IDLE_LOOK_S = 15.0
@@ -62,6 +63,15 @@ class Dreamer:
         """Whether a dream runs: the node does not end under it."""
         return bool(self._dreams.running)
 
+    async def status(self) -> dict[str, Any]:
+        """Which namespaces dream now, whether it begins by itself, and what was done last."""
+        return {
+            "dreaming": {namespace: dream.state for namespace, dream in sorted(self._dreams.running.items())},
+            "when_idle": self._running.settings.dream_when_idle,
+            "last": await self._read(stored.read_last_runs),
+            "problem": self._job.problem,
+        }
+
     async def run(self) -> None:
         """Dream what is asked for, until cancelled."""
         self._dreams.look = self._job.wake
@@ -91,18 +101,18 @@ class Dreamer:
             self._looked_at = now
             await self._ask_by_itself()
 
-    def _begin(self, cycle: stored.Cycle) -> None:
+    def _begin(self, cycle: stored.StoredDream) -> None:
         dream = Dream(cycle.dream_id, cycle.namespace, _report(cycle))
         self._dreams.begin(dream)
         task = asyncio.ensure_future(self._dream(cycle, dream))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _dream(self, cycle: stored.Cycle, dream: Dream) -> None:
+    async def _dream(self, cycle: stored.StoredDream, dream: Dream) -> None:
         """Dream until it is done or woken, then leave the report."""
         if cycle.aborted_at is not None:
             dream.wake("manual_abort")
-        work = Cycle(self._running, self._job, dream, cycle.started_at)
+        work = Cycle(self._running, dream, cycle.started_at)
         began = time.perf_counter()
         try:
             await self._phase(dream, "NREM", work, work.nrem(), NREM_S)
@@ -135,7 +145,7 @@ class Dreamer:
         dream.state = state
         await work.tell()
         began = looked_at = time.perf_counter()
-        async with aclosing(steps):  # type: ignore[type-var]
+        async with aclosing(steps):
             async for took_s in steps:
                 now = time.perf_counter()
                 if now - looked_at >= WANTED_S:
@@ -154,35 +164,41 @@ class Dreamer:
         if self._running.services.backlog().seconds >= PRESSURE_S:
             dream.wake("resource_pressure")
 
-    async def _finish(self, cycle: stored.Cycle, report: DreamReport, wake_reason: str) -> None:
+    async def _finish(self, cycle: stored.StoredDream, report: DreamReport, wake_reason: str) -> None:
         """Count what the store has of the dream, and publish its end."""
-        await self._job.wait_applied(Freshness(await self._running.log.end_offsets([DERIVED.name])))
+        await self._applied(Freshness(await self._running.log.end_offsets([DERIVED.name, MEMORY.name])))
         namespace, dream_id = cycle.namespace, cycle.dream_id
         report = await self._read(lambda cursor: stored.read_counted(cursor, namespace, dream_id, report))
         now = self._running.clock.now()
         is_complete = wake_reason == "cycle_complete"
         report = replace(report, completed=is_complete, wake_reason=wake_reason, ended_at=format_time(now))
         data = {"dream_id": dream_id, "wake_reason": wake_reason, "report": report.to_json()}
-        identity = derived_id(SOURCE, DREAM_FINISHED, namespace, dream_id)
-        await self._job.publish([encode(DERIVED.name, Event(identity, SOURCE, DREAM_FINISHED, namespace, now, data))])
+        identity = fact_id(DREAM_FINISHED, namespace, dream_id)
+        record = encode(DERIVED.name, Event(identity, SOURCE, DREAM_FINISHED, namespace, now, data))
+        await self._applied(Freshness.after(await self._running.log.publish([record])))
+
+    async def _applied(self, token: Freshness) -> None:
+        """Wait as long as it takes: a caller may wait for the dream's end."""
+        while not await self._running.store.applied.wait(token, timeout_s=APPLY_WAIT_S):
+            logger.info("dreams: the store is behind")
 
     async def _ask_by_itself(self) -> None:
         """Ask for a dream in each namespace that is idle and was used since its last one."""
         now = self._running.clock.now()
         for namespace in await self._read(stored.read_used):
-            history = await self._read(lambda cursor, namespace=namespace: stored.read_history(cursor, namespace))
+            history = await self._read(functools.partial(stored.read_history, namespace=namespace))
             last, activity = history.last, self._activity.share(namespace)
             if last is not None and last.ended_at is None:
                 continue
             since_s = (
                 None if last is None else (now.astimezone(UTC).replace(tzinfo=None) - _ended(last)).total_seconds()
             )
-            if waits_for(activity, self._activity.idle_s(namespace), since_s) is None:
+            if waits_for(activity, self._activity.idle_s(namespace, QUIET_BELOW), since_s) is None:
                 await self._ask(namespace, activity, history.ended_dream_id, now)
 
     async def _ask(self, namespace: str, activity: float, ended_dream_id: str | None, now: datetime) -> None:
         data: dict[str, Any] = {"activity": activity, "force": False, "cause": "idle", "ended_dream_id": ended_dream_id}
-        identity = derived_id(SOURCE, DREAM_REQUESTED, namespace, ended_dream_id or "")
+        identity = fact_id(DREAM_REQUESTED, namespace, ended_dream_id or "")
         await self._job.publish([encode(MEMORY.name, Event(identity, SOURCE, DREAM_REQUESTED, namespace, now, data))])
         self._job.wake()
 
@@ -196,11 +212,11 @@ async def _woken_within(dream: Dream, seconds: float) -> bool:
     return dream.woken.is_set()
 
 
-def _report(cycle: stored.Cycle) -> DreamReport:
+def _report(cycle: stored.StoredDream) -> DreamReport:
     return DreamReport(format_time(cycle.started_at.replace(tzinfo=UTC)))
 
 
-def _ended(cycle: stored.Cycle) -> datetime:
+def _ended(cycle: stored.StoredDream) -> datetime:
     return cycle.ended_at or cycle.started_at
 
 

@@ -1,4 +1,4 @@
-"""The reads of a dream, each short: it runs on a reader thread, between the calls of those who are awake.
+"""The reads of a dream, each short, on a reader thread between the calls of others.
 
 Times are compared with the dream's beginning, so that what comes meanwhile is the next dream's.
 """
@@ -13,7 +13,6 @@ import numpy as np
 
 from processors.context_graph.read.edges import edges_of
 from processors.context_graph.rules.co_recall import Recall
-from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.hebb import (
     FULL_RECALLS,
     HALF_LIFE_H,
@@ -25,7 +24,7 @@ from processors.context_graph.rules.hebb import (
 )
 from processors.context_graph.rules.hyperbolic import to_ball
 from processors.context_graph.rules.leaps import MAX_CHARS, RARE_UP_TO, Bond
-from processors.context_graph.rules.shortcuts import SHORTCUT, Traversal
+from processors.context_graph.rules.shortcuts import MIN_HOPS, MIN_TRAVERSALS, SHORTCUT, Traversal
 from storage.statements import execute
 from streams.ids import document_label
 
@@ -40,9 +39,11 @@ MOST_BONDS = 1000
 MOST_POINTS = 200
 """Memories that are projected into the ball at once."""
 _REPLAYED = f"""
-SELECT m.memory_id, coalesce(r.recalls, 0), epoch($2::TIMESTAMP - greatest(m.last_stored_at, r.recalled_at)) / 3600 AS age_h
+SELECT m.memory_id, coalesce(r.recalls, 0),
+       epoch($2::TIMESTAMP - greatest(m.last_stored_at, r.recalled_at)) / 3600 AS age_h
 FROM context_memories m LEFT JOIN (
-    SELECT memory_id, count(*) FILTER (recalled_at > $2::TIMESTAMP - INTERVAL 1 DAY) AS recalls, max(recalled_at) AS recalled_at
+    SELECT memory_id, count(*) FILTER (recalled_at > $2::TIMESTAMP - INTERVAL 1 DAY) AS recalls,
+           max(recalled_at) AS recalled_at
     FROM context_recalls WHERE namespace = $1 AND recalled_at <= $2 GROUP BY memory_id) r USING (memory_id)
 WHERE m.namespace = $1 AND m.created_at <= $2
   AND NOT EXISTS (FROM context_ends e WHERE e.namespace = $1 AND e.memory_id = m.memory_id)
@@ -59,10 +60,12 @@ SELECT m.memory_id FROM context_memories m WHERE m.namespace = $1 AND m.created_
 ORDER BY m.memory_id LIMIT $4"""
 _RECALLED_TOGETHER = """
 WITH near AS (
-    SELECT DISTINCT query_vector_id, memory_id FROM context_recalls WHERE namespace = $1 AND rank <= $4 AND recalled_at <= $3)
+    SELECT DISTINCT query_vector_id, memory_id FROM context_recalls
+    WHERE namespace = $1 AND rank <= $4 AND recalled_at <= $3)
 SELECT a.memory_id, b.memory_id, min(a.query_vector_id)
 FROM near a JOIN near b ON b.query_vector_id = a.query_vector_id AND b.memory_id <> a.memory_id
-WHERE a.memory_id IN (SELECT unnest($2::VARCHAR[])) AND (b.memory_id > a.memory_id OR b.memory_id NOT IN (SELECT unnest($2::VARCHAR[])))
+WHERE a.memory_id IN (SELECT unnest($2::VARCHAR[]))
+  AND (b.memory_id > a.memory_id OR b.memory_id NOT IN (SELECT unnest($2::VARCHAR[])))
   AND NOT EXISTS (FROM context_ends e WHERE e.namespace = $1 AND e.memory_id = b.memory_id)
 GROUP BY ALL ORDER BY ALL LIMIT $5"""
 
@@ -76,14 +79,8 @@ def read_replayed(cursor: duckdb.DuckDBPyConnection, namespace: str, as_of: date
     ]
 
 
-def read_edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]) -> list[Edge]:
-    """The edges whose two ends are among these memories."""
-    among = set(ids)
-    return [edge for edge in edges_of(cursor, namespace, ids) if edge.source_id in among and edge.target_id in among]
-
-
 def read_starts(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """Id and text of these memories; those that were new when they came (Blind, Unknown) first, then in their order."""
+    """Id and text of these memories: first those that were new when they came (Blind, Unknown)."""
     return execute(cursor, _STARTS, [namespace, list(ids), MAX_CHARS]).fetchall()
 
 
@@ -135,11 +132,12 @@ def read_points(indexes: IndexSet, namespace: str, ids: Sequence[str]) -> tuple[
 
 
 def read_traversals(cursor: duckdb.DuckDBPyConnection, namespace: str, as_of: datetime) -> list[Traversal]:
-    """The walks of searches until then."""
+    """The walks of searches until then, along paths that were walked often enough."""
     rows = execute(
         cursor,
-        "SELECT path, traversed_at FROM context_traversals WHERE namespace = ? AND traversed_at <= ?",
-        [namespace, as_of],
+        "SELECT path, traversed_at FROM context_traversals WHERE namespace = ? AND traversed_at <= ? AND hops >= ? "
+        "QUALIFY count(*) OVER (PARTITION BY path) >= ?",
+        [namespace, as_of, MIN_HOPS, MIN_TRAVERSALS],
     ).fetchall()
     return [Traversal(tuple(path.split(" ")), at) for path, at in rows]
 
@@ -159,8 +157,9 @@ def read_recalls(cursor: duckdb.DuckDBPyConnection, namespace: str, as_of: datet
     """What each request of a search returned until then, best first."""
     rows = execute(
         cursor,
-        "SELECT any_value(query_vector_id), list(memory_id ORDER BY rank), list(coalesce(similarity, 0) ORDER BY rank), "
-        "max(recalled_at) FROM context_recalls WHERE namespace = ? AND recalled_at <= ? GROUP BY event_id ORDER BY event_id",
+        "SELECT any_value(query_vector_id), list(memory_id ORDER BY rank), "
+        "list(coalesce(similarity, 0) ORDER BY rank), max(recalled_at) FROM context_recalls "
+        "WHERE namespace = ? AND recalled_at <= ? GROUP BY event_id ORDER BY event_id",
         [namespace, as_of],
     ).fetchall()
     return [Recall(query_id, tuple(ids), tuple(similarities), at) for query_id, ids, similarities, at in rows]

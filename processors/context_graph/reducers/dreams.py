@@ -1,4 +1,4 @@
-"""Reducers of dreams: which of them begins and is aborted (memory topic), and how far each came (derived topic)."""
+"""Reducers of dreams: which begins and is aborted (memory topic), how far each came (derived topic)."""
 
 from __future__ import annotations
 

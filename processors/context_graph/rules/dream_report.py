@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from processors.context_graph.rules.hebb import clusters
@@ -66,15 +66,20 @@ class DreamReport:
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> DreamReport:
-        """A report as it was told."""
-        parts = {"nrem_report": NremReport(**told["nrem_report"]), "rem_report": RemReport(**told["rem_report"])}
-        return cls(**{**told, **parts})
+        """A report as it was told; what it does not say is as if nothing was done."""
+        nrem = NremReport(**_named(NremReport, told.get("nrem_report") or {}))
+        rem = RemReport(**_named(RemReport, told.get("rem_report") or {}))
+        return cls(**{"started_at": "", **_named(cls, told), "nrem_report": nrem, "rem_report": rem})
 
     def with_nrem(self, **values: Any) -> DreamReport:
         return replace(self, nrem_report=replace(self.nrem_report, **values))
 
     def with_rem(self, **values: Any) -> DreamReport:
         return replace(self, rem_report=replace(self.rem_report, **values))
+
+
+def _named(kind: type[Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    return {each.name: told[each.name] for each in fields(kind) if told.get(each.name) is not None}
 
 
 class KeptChange(NamedTuple):

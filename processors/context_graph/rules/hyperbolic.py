@@ -1,4 +1,4 @@
-"""REM: memories as points of a Poincaré ball, walks through it, and the distances that rank what is far apart."""
+"""REM: memories as points of a Poincaré ball, walks through it, and distances in it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEAST = 1e-12
 
 
 def to_ball(vectors: np.ndarray) -> np.ndarray:
-    """(n, up to 64) points of the ball for (n, dim) vectors: their principal components, at radius tanh of their norm.
+    """(n, up to 64) points of the ball for (n, dim) vectors.
 
-    Of few vectors there are fewer components.
+    They are the principal components, at radius tanh of their norm. Of few vectors there are fewer components.
     """
     centred = vectors.astype(np.float64) - vectors.mean(axis=0)
     values, vectors_of = np.linalg.eigh(centred @ centred.T)
@@ -34,7 +34,8 @@ def distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     own = np.sum(points * points, axis=-1)[..., None]
     theirs = np.sum(others * others, axis=-1)
     squares = np.maximum(own + theirs - 2.0 * (points @ others.T), 0.0)
-    return np.arccosh(1.0 + 2.0 * squares / np.maximum((1.0 - own) * (1.0 - theirs), _LEAST))
+    apart: np.ndarray = np.arccosh(1.0 + 2.0 * squares / np.maximum((1.0 - own) * (1.0 - theirs), _LEAST))
+    return apart
 
 
 def step_length(points: np.ndarray) -> np.ndarray:
@@ -70,7 +71,7 @@ def walk(starts: np.ndarray, known: np.ndarray, chance: np.random.Generator) -> 
         reached = mobius_add(np.broadcast_to(points[:, None, :], moves.shape), moves)
         away = distances(reached, known).min(axis=-1)
         weights = np.exp((away - away.max(axis=1, keepdims=True)) / TEMPERATURE)
-        drawn = chance.random(count)[:, None] * weights.sum(axis=1, keepdims=True)
+        drawn = chance.random((count, 1)) * weights.sum(axis=1, keepdims=True)
         chosen = np.minimum((np.cumsum(weights, axis=1) < drawn).sum(axis=1), DIRECTIONS - 1)
         points = reached[np.arange(count), chosen]
         at = distances(points, known)

@@ -1,4 +1,4 @@
-"""REM: edges between memories that are far apart in meaning and have a cause, a name or a recall in common."""
+"""REM: edges between memories that are far apart and have a cause, a name or a recall in common."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ class Leap:
 
 
 def names_in(text: str) -> list[str]:
-    """Names in a text, case-folded, the longest first: words with a capital or a digit that do not begin a sentence."""
+    """Names in a text, case-folded, the longest first.
+
+    A name is a word with a capital or a digit that does not begin a sentence.
+    """
     found: set[str] = set()
     for sentence in _SENTENCE.split(text[:MAX_CHARS]):
         found |= Statement(sentence).names
@@ -91,7 +94,7 @@ def leaps(
         if distance >= LEAP and confidence_of(distance, float(np.linalg.norm(here))) >= LEAST_CONFIDENCE:
             found[pair] = Leap(bond, distance)
     taken: Counter[str] = Counter()
-    chosen = []
+    chosen: list[Leap] = []
     for pair, leap in sorted(found.items(), key=lambda one: (-one[1].distance, one[0])):
         if len(chosen) < most and all(taken[end] < MOST_OF_ONE for end in pair):
             taken.update(pair)
