@@ -77,6 +77,7 @@ READS: dict[str, dict[str, Any]] = {
     "hybrid_search": {"query_text": "cache"},
     "search_graph": {"query": "caches"},
     "search_teleological": {"query_content": "caches"},
+    "get_amortized_shortcuts": {},
     "omni_infer": {"source": UUID, "direction": "abduction"},
     "get_memetic_status": {},
     "get_alignment_drift": {},
