@@ -1,4 +1,4 @@
-"""Drift of Context Graph: what a timer observed of a namespace, and corrections of what its searches return."""
+"""Drift of Context Graph: what a timer observed, and corrections of what searches return."""
 
 from typing import Any
 

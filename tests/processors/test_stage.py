@@ -185,6 +185,7 @@ async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_ba
 def test_every_stage_of_a_domain_is_found_after_those_that_it_needs():
     names = [kind.name for kind in stage_types()]
     assert sorted(names) == [
+        "causes",
         "changes",
         "consolidate",
         "dedup",
@@ -201,7 +202,7 @@ def test_every_stage_of_a_domain_is_found_after_those_that_it_needs():
 
 def test_a_stage_knows_who_needs_its_facts_from_what_the_others_say():
     assert dependents("extract") == {"dedup", "patterns", "consolidate", "prune"}
-    assert dependents("embed") == {"changes", "dedup", "patterns", "consolidate", "relate", "tensions"}
+    assert dependents("embed") == {"causes", "changes", "dedup", "patterns", "consolidate", "relate", "tensions"}
     assert dependents("tensions") == frozenset()
 
 

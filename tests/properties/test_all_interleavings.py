@@ -67,6 +67,18 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # a purpose and its themes are found while memories come and searches return them
+    "context_goals": (
+        *("context.memory.stored", "context.goal.bootstrapped", "context.subgoals.discovered"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
+    # drift is observed and corrected while memories are stored and searches return them
+    "context_drift": (
+        *("context.memory.stored", "context.drift.corrected", "context.memory.injected"),
+        *("context.drift.observed", "memory.embedded", "context.memory.recalled", "tool.invoked"),
+        "session.event",
+    ),
 }
 
 

@@ -300,6 +300,27 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
 @bench.command()
 @JSON
 @EMBEDDER
+@click.option(
+    "--fixture",
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Chains of memories (*.toml, docs/benchmarks.md), or a file or folder of LoCoMo.",
+)
+def causes(as_json: bool, embedder: str, fixture: Path) -> None:
+    """Measure whether the edges from cause to effect are right, and whether they answer "why".
+
+    \b
+    Example: thalweg bench causes --fixture tests/fixtures/causes.toml
+    """
+    from thalweg.bench.causes import measure_causes
+    from thalweg.bench.recall import load_for_recall
+
+    _show(lambda: measure_causes(fixture, load_for_recall(embedder), embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
 @click.argument("dataset")
 def pulse(as_json: bool, embedder: str, dataset: str) -> None:
     """Measure whether the pulse of Context Graph tells when one conversation follows another.

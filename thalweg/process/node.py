@@ -25,7 +25,7 @@ from processors.embedding.model import Embedder
 from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
-from processors.frame.timer import timers
+from processors.frame.timer import TimerParts, timers
 from processors.memory.registry import COUNTED, ROLES, SOURCES
 from processors.memory.stages.embed import Embed
 from processors.telemetry.mirror import TelemetryMirror
@@ -135,7 +135,7 @@ class Node(Parts):
             await self._open_http(running, snapshots, credentials)
         self._control = Control(running, spaces, dreamer, snapshots, self.ask_to_stop)
         await self._open_sockets(running, self._control)
-        self._start_stages(running)  # after the door: a client that started this node waits for its first answer
+        self._start_stages(running, parts)  # after the door: a client that started this node waits for its first answer
         self._guard("maintenance", self._maintain(running, dreamer))
         self._guard("topics", self._look_for_topics(store))
         self._guard("spool", self._drain_spool(running))
@@ -244,11 +244,11 @@ class Node(Parts):
     def _stages(self, parts: StageParts) -> list[Stage]:
         return parts.stages()
 
-    def _start_stages(self, running: Running) -> None:
+    def _start_stages(self, running: Running, parts: StageParts) -> None:
         """Start the Faust app and the timers."""
         if self._with_stages:
             self._guard("stages", run_stages(self.settings, self.log, running.runners, self._closers))
-            for timer in timers():
+            for timer in timers(TimerParts(parts, self.settings)):
                 self._guard(timer.name, timer.run(running.store.reader, self.log, self.clock))
 
     def _lag(self, store: Store, stages: Sequence[Stage]) -> Lag:

@@ -1,4 +1,4 @@
-"""Reducers of drift: what a timer observed (derived topic), and what a correction makes of searches (memory topic)."""
+"""Reducers of drift: what was observed of it (derived topic), and how it was corrected (memory topic)."""
 
 from __future__ import annotations
 

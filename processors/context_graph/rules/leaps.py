@@ -66,7 +66,7 @@ def names_in(text: str) -> list[str]:
     """Names in a text, case-folded, the longest first.
 
     A name is a word with a capital or a digit that does not begin a sentence.
-   """
+    """
     found: set[str] = set()
     for sentence in _SENTENCE.split(text[:MAX_CHARS]):
         found |= Statement(sentence).names

@@ -83,13 +83,13 @@ def nearest_memories(
     asked = () if toolset is None else (toolset,)
     found: list[list[Memory]] = []
     for (namespace, vector), matches in zip(texts, near, strict=True):
-        own = _read(cursor, indexes, namespace, toolset, matches)
+        own = _read(cursor, indexes, namespace, matches, toolset)
         if len(own) < len(matches) == NEAREST:
             if namespace not in labels:
                 labels[namespace] = resolve(cursor, Filter(namespace, toolsets=asked, exclude_merged=False))
             [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
             close = [match for match in matches if match[1] >= LEAST_COSINE]
-            own = _read(cursor, indexes, namespace, toolset, close)
+            own = _read(cursor, indexes, namespace, close, toolset)
             indexes.yield_to_callers()
         found.append(own)
     return found
@@ -120,9 +120,9 @@ def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Se
 
 
 def _read(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, toolset: str | None, matches: Matches
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, matches: Matches, toolset: str | None
 ) -> list[Memory]:
-    """Those of the matches that are the namespace's own, and the toolset's where one is named."""
+    """Those of the matches that are the namespace's own, and of this toolset where it is named."""
     hits = indexes.records.documents.hits(cursor, namespace, [label for label, _ in matches])
     return [
         Memory(label, hit.record_id, hit.kind, hit.text, hit.created_at, cosine)
