@@ -288,3 +288,12 @@ async def test_a_dream_merges_what_says_the_same_and_counts_it(sleeper: Sleeper)
     assert again["nrem_report"]["memories_replayed"] == 2
     last = (await sleeper.node.control.status()).to_json()["dreams"]["last"]
     assert last["consolidation"]["merged"] == 2
+
+
+async def test_what_tends_memories_wakes_no_dream(sleeper: Sleeper) -> None:
+    tools = sleeper.node.running.door.inventory.tools
+    own = {name for name, tool in tools.items() if tool.toolset == "context_graph" and tool.is_activity}
+    assert {"store_memory", "inject_context", "search_graph", "search_teleological", "omni_infer"} <= own
+    assert {"compute_teleological_vector", "fuse_embeddings"} <= own
+    assert not own & {"trigger_dream", "abort_dream", "get_dream_status", "trigger_consolidation", "utl_status"}
+    assert {"recall", "remember", "journal_write", "belief_query"} <= {n for n, t in tools.items() if t.is_activity}

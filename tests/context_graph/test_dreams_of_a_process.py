@@ -53,7 +53,7 @@ def dream(client: Client) -> None:
 
 
 def graph_is_valid(node: NodeProcess) -> None:
-    """Each edge weighs 0 to 1 and joins two memories; each dream is over, and its report counts what was kept."""
+    """Each edge weighs 0 to 1 and joins two memories; each dream is over, and counts what was kept."""
     with node.store() as store:
         [(edges, wrong)] = store.execute(
             "SELECT count(*), count(*) FILTER (weight NOT BETWEEN 0 AND 1 OR source_id = target_id "
@@ -65,7 +65,8 @@ def graph_is_valid(node: NodeProcess) -> None:
         assert wrong == 0
         uncounted = store.execute(
             "SELECT d.dream_id, d.state, d.wake_reason FROM context_dream_cycles d LEFT JOIN ("
-            "SELECT dream_id, count(*) FILTER (weight_before IS NOT NULL AND NOT is_removed AND weight > weight_before) AS up,"
+            "SELECT dream_id, "
+            "count(*) FILTER (weight_before IS NOT NULL AND NOT is_removed AND weight > weight_before) AS up,"
             " count(*) FILTER (weight_before IS NOT NULL AND NOT is_removed AND weight < weight_before) AS down,"
             " count(*) FILTER (weight_before IS NOT NULL AND is_removed) AS pruned FROM context_edge_changes GROUP BY 1"
             ") c USING (dream_id) WHERE d.state <> 'Awake' "

@@ -98,7 +98,10 @@ def read_unfinished(cursor: duckdb.DuckDBPyConnection) -> list[StoredDream]:
 
 
 def read_last_runs(cursor: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any] | None]:
-    """What of the upkeep of memories ran last in any namespace: when, where, and what came of it; None: never."""
+    """What of the upkeep of memories ran last in any namespace; None: never.
+
+    When, where, and what came of it.
+    """
     runs = {
         name: next(iter(dicts(execute(cursor, f"{query} ORDER BY 1 DESC, 2 LIMIT 1", []))), None)
         for name, query in _LAST_RUNS.items()
