@@ -233,7 +233,7 @@ class Door:
                 raise self.inventory.unknown(request.tool, None if served is None else served.tools)
             if served is not None and tool.name not in served:
                 raise served.refusal(tool)
-            self.services.note_call(record.namespace, tool.memory_operation)
+            self.services.note_call(record.namespace, is_activity=tool.is_activity)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:
