@@ -233,6 +233,7 @@ class Door:
                 raise self.inventory.unknown(request.tool, None if served is None else served.tools)
             if served is not None and tool.name not in served:
                 raise served.refusal(tool)
+            self.services.note_call(record.namespace, tool.memory_operation)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:
@@ -382,10 +383,7 @@ def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:
     """What a refusal says of the store that it was decided on."""
     if call is None or tool is None:
         return {}
-    notes: dict[str, Any] = {"stale": True} if call.is_stale else {}
-    if tool.kind == "read":
-        notes |= call.gaps
-    return notes
+    return ({"stale": True} if call.is_stale else {}) | (dict(call.gaps) if tool.kind == "read" else {})
 
 
 def _with_gaps(tool: Tool, body: dict[str, Any], gaps: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,4 +62,7 @@ class Tool:
     unavailable_code: str | None = None
     """The toolset's own code of an answer that fails because a part of the node is down; None: that of all tools."""
     memory_operation: str | None = None
-    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""
+    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one.
+
+    A call of such a tool stores or recalls: it counts as activity, and wakes a dream.
+    """

@@ -154,6 +154,13 @@ class Settings:
             "goal, and correct what searches return where that is severe"
         },
     )
+    dream_when_idle: bool = field(
+        default=True,
+        metadata={
+            "help": "dream by itself (edges between memories, duplicates) after ten minutes in which hardly anything "
+            "was stored or recalled"
+        },
+    )
     otlp_topics: bool = field(
         default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"}
     )

@@ -13,6 +13,7 @@ TOOLSET = Toolset(
         "`inject_context` keeps it and says how new it is",
         "`search_graph` finds memories by meaning and words",
         "`get_memetic_status` says what to do next",
+        "`trigger_dream` rewires the memories at a session's end, or when the pulse suggests it",
     ),
     errors=ErrorStyle(
         codes={"unavailable": "storage", "log_unavailable": "storage"},

@@ -61,9 +61,8 @@ async def discover(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 async def _parent(call: Call, goal_id: str | None) -> Goal:
     """The goal under which themes are looked for. Raises Refused."""
-    found = await call.read(
-        functools.partial(read_goal, namespace=call.namespace, goal_id=goal_id or north_star_id(call.namespace))
-    )
+    asked = north_star_id(call.namespace) if goal_id is None else goal_id
+    found = await call.read(functools.partial(read_goal, namespace=call.namespace, goal_id=asked))
     if found is not None:
         return found
     if goal_id is None:

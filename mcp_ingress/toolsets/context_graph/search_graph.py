@@ -19,10 +19,12 @@ from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
 from processors.context_graph.read.corrections import deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
+from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
+from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.corrections import REORDERED, Correction
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
@@ -81,10 +83,12 @@ def _search(
     found = replace(found, hits=hits[: query.limit])
     memories = _read_memories(cursor, call.namespace, found.hits)
     compared = _compared(reader, query, found.hits, nearness, call)
+    paths = _paths(cursor, call.namespace, [hit.record_id for hit in found.hits])
     return found, [
         _shown(hit, nearness[hit.label], memories, call.namespace)
         | compared[hit.record_id]
         | ({"correction": round(added[hit.record_id], 6)} if hit.record_id in added else {})
+        | paths.get(hit.record_id, {})
         for hit in found.hits
     ]
 
@@ -100,6 +104,12 @@ def _corrected(
         [hit.record_id for hit in hits[:REORDERED]]
     )
     return reordered(hits, correction, aligned)
+
+
+def _paths(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
+    """By memory the path over edges from the best result to it, where it has two hops or more."""
+    found = chains(ids, edges_among(cursor, namespace, ids)) if len(ids) > 2 else {}
+    return {one: {"path": list(path)} for one, path in found.items() if len(path) > 2}
 
 
 def _near_enough(
@@ -256,6 +266,12 @@ TOOL = Tool(
                             "type": "number",
                             "description": "Its mean alignment with the purpose; until a goal is found, with the most "
                             "central of the first memories",
+                        },
+                        "path": {
+                            "type": "array",
+                            "items": _TEXT,
+                            "minItems": 3,
+                            "description": "The results over whose edges it is reached from the first one, both named",
                         },
                         **REPEATED,
                         **CHANGED,

@@ -23,8 +23,8 @@ SELECT (SELECT count(*) FROM context_memories WHERE namespace = $1)
      - (SELECT count(*) FROM context_ends WHERE namespace = $1),
        (SELECT count(*) FROM context_goals WHERE namespace = $1 AND level <> 'NorthStar')"""
 _CALLS = f"""
-SELECT tool_name, count(*), count(*) FILTER (outcome = 'ok'), max(started_at), arg_max(outcome, started_at),
-       arg_max(error_code, started_at) FILTER (outcome <> 'ok'), arg_max(duration_ms, started_at)
+SELECT tool_name, count(*), count(*) FILTER (outcome = 'ok'), max(started_at), arg_max(outcome, (started_at, "offset")),
+       arg_max(error_code, (started_at, "offset")) FILTER (outcome <> 'ok'), arg_max(duration_ms, (started_at, "offset"))
 FROM invocations WHERE namespace = ? AND tool_name IN ({marks(_SERVICES)}) GROUP BY tool_name"""
 _WORKED = """
 SELECT 'bootstrap_service', max(updated_at) FROM context_goals WHERE namespace = $1 AND level = 'NorthStar'
@@ -36,15 +36,15 @@ _SEVERITY = """
 SELECT severity FROM context_drift_observations WHERE namespace = ? AND goal_id = ?
 ORDER BY observed_at DESC, event_id LIMIT 1"""
 _HISTORY = f"""
-SELECT started_at AS ts, tool_name AS tool, tool_name AS operation, outcome FROM invocations
+SELECT started_at AS ts, tool_name AS tool, tool_name AS operation, outcome, "offset" FROM invocations
 WHERE namespace = $namespace AND tool_name IN (SELECT unnest($tools::VARCHAR[]))
 UNION ALL
-SELECT observed_at, '{TOOLS["drift_detector"]}', 'observation', severity FROM context_drift_observations
+SELECT observed_at, '{TOOLS["drift_detector"]}', 'observation', severity, "offset" FROM context_drift_observations
 WHERE namespace = $namespace
 UNION ALL
-SELECT corrected_at, '{TOOLS["drift_corrector"]}', 'automatic correction', strategy FROM context_correction_history
+SELECT corrected_at, '{TOOLS["drift_corrector"]}', 'automatic correction', strategy, "offset" FROM context_correction_history
 WHERE namespace = $namespace AND is_automatic
-ORDER BY ts DESC, tool, outcome LIMIT $most"""
+ORDER BY ts DESC, "offset" DESC, tool LIMIT $most"""
 
 
 class Operation(NamedTuple):
@@ -76,7 +76,10 @@ def read_operations(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int
     """What the services did last, newest first. Raises Unavailable."""
     parameters = {"namespace": namespace, "tools": list(_SERVICES), "most": most}
     rows = _part("history", lambda: cursor.execute(_HISTORY, parameters).fetchall())
-    return [Operation(at.replace(tzinfo=UTC), _SERVICES[tool], *said) for at, tool, *said in rows]
+    return [
+        Operation(at.replace(tzinfo=UTC), _SERVICES[tool], operation, outcome)
+        for at, tool, operation, outcome, _ in rows
+    ]
 
 
 def _part(name: str, read: Callable[[], Part]) -> Part:

@@ -30,7 +30,8 @@ def _reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _merged(logged: LoggedEvent, rows: Rows) -> Outcome:
-    found = [merge(logged.event, group, rows) for group in logged.event.data["groups"]]
+    data = logged.event.data
+    found = [merge(logged.event, group, rows) for group in data["groups"]]
     done = [one for one in found if one.refused is None]
     shown = [{"memory_id": one.memory_id, "merged_from": one.merged_from, "similarity": one.similarity} for one in done]
     return Outcome(
@@ -38,8 +39,11 @@ def _merged(logged: LoggedEvent, rows: Rows) -> Outcome:
             "event_id": logged.event.id,
             "merged": shown[:SHOWN],
             "groups": len(done),
-            "memories": sum(len(one.merged_from) for one in done),
             "refused": len(found) - len(done),
+            "pairs": sum(one.pairs for one in done),
+            "removed": sum(len(one.merged_from) - 1 for one in done),
+            "bytes_saved": sum(one.bytes_saved for one in done),
+            **{name: data.get(name) for name in ("processed", "candidates", "is_partial")},
         }
     )
 

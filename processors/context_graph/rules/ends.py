@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from processors.context_graph.rules.memories import (
@@ -31,11 +31,13 @@ def merged_id_of(namespace: str, sources: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What became of a group. `refused`: why nothing did."""
+    """What became of a group. `bytes_saved`: of the texts that are searched; `refused`: why nothing became of it."""
 
     memory_id: str
     merged_from: list[str]
     similarity: float | None
+    pairs: int
+    bytes_saved: int = 0
     refused: str | None = None
 
 
@@ -47,9 +49,9 @@ def merge(event: Event, group: Mapping[str, Any], rows: Rows) -> Merge:
     sources = list(dict.fromkeys(group["merged_from"]))
     found = [rows.get(MEMORIES, source) for source in sources]
     members = sorted((row for row in found if row is not None), key=_age)
-    merged = Merge(group["memory_id"], sources, group.get("similarity"))
+    merged = Merge(group["memory_id"], sources, group.get("similarity"), group.get("pairs") or len(sources) - 1)
     if refused := _refusal(group, sources, members, rows):
-        return Merge(merged.memory_id, sources, merged.similarity, refused)
+        return replace(merged, refused=refused)
     row = _made_of(event, group, members)
     rows.put(MEMORIES, row)
     make_searchable(rows, row)
@@ -59,7 +61,8 @@ def merge(event: Event, group: Mapping[str, Any], rows: Rows) -> Merge:
     ended = {"merged_into": row["memory_id"], "how": how, "similarity": merged.similarity}
     for member in members:
         rows.put(ENDS, {"memory_id": member["memory_id"], **ended, "ended_at": at(event.time)})
-    return merged
+    before = sum(len(member["content"].encode()) for member in members)
+    return replace(merged, bytes_saved=max(0, before - len(row["content"].encode())))
 
 
 def _refusal(group: Mapping[str, Any], sources: Sequence[str], members: Sequence[Row], rows: Rows) -> str | None:
