@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,6 +134,11 @@ class FingerprintReader:
     cache: FingerprintCache
     namespace: str
 
+    @cached_property
+    def _token_embedder(self) -> TokenEmbedder | None:
+        """The embedder when it gives tokens: to ask that of it takes as long as to find a text's."""
+        return self.embedder if isinstance(self.embedder, TokenEmbedder) else None
+
     def stored(self, ids: Sequence[str]) -> list[Fingerprint | None]:
         """The fingerprints of memories, in the order of their ids; None of one that the store does not have.
 
@@ -145,8 +151,9 @@ class FingerprintReader:
         memories = self.cache.known(space, labels)
         if missing := [label for label in labels if label not in memories]:
             read = self._read(missing, tokens)
-            has_tokens = isinstance(self.embedder, TokenEmbedder)  # then one without waits for its vectors
-            self.cache.keep(space, {label: one for label, one in read.items() if one.pools or not has_tokens})
+            # with such a model one without tokens waits for its vectors
+            whole = {label: one for label, one in read.items() if one.pools or self._token_embedder is None}
+            self.cache.keep(space, whole)
             memories |= read
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
         return [
@@ -207,7 +214,7 @@ class FingerprintReader:
             "WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ?",
             [list(labels), self.namespace],
         ).fetchall()
-        places = self._places({row[4] for row in rows if row[4] is not None})
+        places = self._places({row[4] for row in rows if row[4] is not None}, labels)
         found = {}
         for label, kind, text, at, session_id, position in rows:
             features = text_features(text, kind)
@@ -215,15 +222,16 @@ class FingerprintReader:
             found[label] = _MemoryText(Moment(at, session_id, places.get(label), position), features, pools)
         return found
 
-    def _places(self, sessions: set[str]) -> dict[int, int]:
-        """The place from 0 of each memory in these sessions, by label."""
+    def _places(self, sessions: set[str], labels: Sequence[int]) -> dict[int, int]:
+        """The place from 0 in these sessions of each of these memories, by label."""
         if not sessions:
             return {}
         rows = execute(
             self.cursor,
-            'SELECT label, row_number() OVER (PARTITION BY session_id ORDER BY "offset", label) - 1 FROM documents '
-            "WHERE namespace = ? AND toolset = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
-            [self.namespace, TOOLSET, sorted(sessions)],
+            'FROM (SELECT label, row_number() OVER (PARTITION BY session_id ORDER BY "offset", label) - 1 AS place '
+            "FROM documents WHERE namespace = ? AND toolset = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))) "
+            "SELECT label, place WHERE label IN (SELECT unnest(?::BIGINT[]))",
+            [self.namespace, TOOLSET, sorted(sessions), list(labels)],
         ).fetchall()
         return dict(rows)
 
@@ -285,9 +293,9 @@ class FingerprintReader:
 
     def _starts(self, text: str, ids: np.ndarray) -> np.ndarray | None:
         """Where each of these word pieces begins in a text; None where they are not this text's."""
-        if not isinstance(self.embedder, TokenEmbedder):
+        if self._token_embedder is None:
             return None
-        [pieces] = self.embedder.piece_starts([text])
+        [pieces] = self._token_embedder.piece_starts([text])
         same = np.array_equal(pieces.ids[: len(ids)], ids)
         return pieces.starts[: len(ids)] if same else None
 
