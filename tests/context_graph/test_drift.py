@@ -5,8 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
+from processors.context_graph.read.drift import DriftCache, DriftReader
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.rules.drift import scalar
+from processors.context_graph.rules.drift_series import TIMEFRAMES
 from processors.context_graph.rules.memories import memory_id_of
 from processors.frame.stage import StageParts, StoreParts
 from processors.frame.timer import Timer, TimerParts, timers
@@ -54,6 +60,11 @@ async def drifted(node: EmbeddingNode, agent: Agent, count: int = 12) -> None:
     """A goal of invoices, and then so many memories of birds."""
     bootstrap(node, await keep(agent, INVOICES[:20]))
     await keep(agent, WATERS[:count])
+
+
+@pytest.fixture(autouse=True)
+def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.context_graph.read.corrections.PROBES", 12)
 
 
 @pytest.fixture
@@ -235,6 +246,9 @@ async def test_the_timer_observes_an_hour_once_enough_is_new_and_corrects_a_seve
     assert (corrected.type, observed.type) == (DRIFT_CORRECTED, DRIFT_OBSERVED)
     assert corrected.data["automatic"] and observed.data["severity"] == "severe" and observed.time == node.clock.time
     assert await look(node, timer, node.clock.time + timedelta(minutes=55)) == []
+    await keep(agent, WATERS[20:])
+    node.clock.time += HOUR
+    assert [event.type for event in await look(node, timer, node.clock.time)] == [DRIFT_OBSERVED], "it is corrected"
     told = await agent.call("get_alignment_drift", include_history=True)
     assert told["corrections"][0]["automatic"] and "severe" in [each["observed_severity"] for each in told["history"]]
     assert "correction" in (await agent.call("search_graph", query="invoice"))["results"][0]
@@ -290,3 +304,25 @@ async def test_members_that_were_merged_still_say_what_the_goal_is(node: Embeddi
     apply(node, merging(*ids[:2]), MEMORY.name)
     after = await agent.call("get_alignment_drift")
     assert after["overall_drift"] == before["overall_drift"] and after["memories"] == before["memories"]
+
+
+async def test_a_baseline_is_not_fitted_on_its_own_memories(node: EmbeddingNode, agent: Agent) -> None:
+    ids = await keep(agent, INVOICES[:20])
+    bootstrap(node, ids)
+
+    def read(cursor: Any) -> tuple[float, float]:
+        goal = read_north_star(cursor, "default")
+        assert goal is not None
+        reader = FingerprintReader(cursor, node.indexes, node.embedder, FingerprintCache(), "default")
+        drift = DriftReader(reader, Purposes(), DriftCache(), goal)
+        found = drift.observe(TIMEFRAMES["24h"], node.clock.time)
+        assert found is not None
+        return found.baseline.alignment, float(scalar(np.array(list(drift.purpose_vectors(ids).values()))).mean())
+
+    held_out, fitted = await node.reader.run(read)
+    assert held_out < fitted - 0.005
+
+
+async def test_twelve_memories_of_another_matter_are_looked_at_by_themselves(node: EmbeddingNode, agent: Agent) -> None:
+    await drifted(node, agent, 12)
+    assert (await agent.call("get_alignment_drift"))["overall_drift"]["samples"] == 12
