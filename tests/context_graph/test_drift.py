@@ -150,6 +150,9 @@ async def test_the_timeframe_decides_what_is_looked_at_and_the_history_has_every
     empty = [bucket for bucket in day["history"] if not bucket["samples"]]
     assert all(bucket["alignment"] is None for bucket in empty) and day["corrections"] == []
     assert "history" not in await agent.call("get_alignment_drift")
+    node.services.parts.clear()
+    again = await agent.call("get_alignment_drift", timeframe="24h", include_history=True)
+    assert again == day, "as after a restart"
 
 
 async def test_too_few_memories_are_told_and_nothing_is_corrected(node: EmbeddingNode, agent: Agent) -> None:
@@ -162,6 +165,14 @@ async def test_too_few_memories_are_told_and_nothing_is_corrected(node: Embeddin
     assert (answer["severity"], answer["sufficient_data"], answer["memories"]) == ("none", False, 3)
     corrected = await agent.call("trigger_drift_correction")
     assert corrected["correction_result"]["strategy_applied"] == "none"
+
+
+async def test_a_goal_of_two_memories_tells_no_drift(node: EmbeddingNode, agent: Agent) -> None:
+    bootstrap(node, await keep(agent, INVOICES[:2]))
+    await keep(agent, WATERS[:20])
+    answer = await agent.call("get_alignment_drift")
+    assert (answer["severity"], answer["sufficient_data"]) == ("none", False)
+    assert "auto_bootstrap_north_star" in answer["recommendation"]
 
 
 async def test_without_drift_nothing_is_published_and_nothing_changes(node: EmbeddingNode, agent: Agent) -> None:
@@ -185,9 +196,11 @@ async def test_a_correction_puts_what_belongs_to_the_goal_first_and_changes_not_
     plain = await agent.call("search_graph", query=query, topK=30)
     answer = await agent.call("trigger_drift_correction")
     result = answer["correction_result"]
-    assert result["strategy_applied"] == "emergency_intervention" and result["success"] and answer["version"] == 1
+    assert result["strategy_applied"] == "emergency_intervention" and answer["version"] == 1
     assert result["improvement"] == pytest.approx(result["alignment_after"] - result["alignment_before"], abs=2e-6)
-    assert result["improvement"] >= 0.01 and sum(answer["after_state"]["weights"]) == pytest.approx(1)
+    assert result["improvement"] > 0 and sum(answer["after_state"]["weights"]) == pytest.approx(1)
+    is_reached = result["alignment_after"] >= result["target_alignment"] - 2e-6
+    assert result["success"] == (is_reached or result["improvement"] >= 0.01)
     after = await agent.call("search_graph", query=query, topK=30)
     ids = [[row["fingerprintId"] for row in each["results"]] for each in (plain, after)]
     assert ids[0] != ids[1] and set(ids[0][:10]) == set(ids[1][:10]) and ids[0][10:] == ids[1][10:]
