@@ -18,14 +18,8 @@ from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS
 from mcp_ingress.toolsets.context_graph.recalls import leave_results
 from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, read_contents, unknown_vector
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.read.teleology import (
-    CANDIDATES,
-    MOST_CANDIDATES,
-    Compared,
-    Purposes,
-    compare,
-    read_synergy,
-)
+from processors.context_graph.read.goals import Purposes
+from processors.context_graph.read.teleology import CANDIDATES, MOST_CANDIDATES, Compared, compare, read_synergy
 from processors.context_graph.rules import strategies
 from processors.context_graph.rules.fusion import trust
 from processors.context_graph.rules.groups import GROUPS, VIEW_COUNT, named

@@ -72,6 +72,22 @@ class _Tokens:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedTokens:
+    """A stored text and its content tokens: (n,) ids, (n, WIDTH) int8 rows, and the (n,) characters at which they begin.
+
+    `position`: of its memory in the log.
+    """
+
+    memory_id: str
+    label: int
+    text: str
+    position: int
+    ids: np.ndarray
+    codes: np.ndarray
+    starts: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class _MemoryText:
     """What of a stored memory never changes under one model, but for its vectors."""
 
@@ -241,16 +257,39 @@ class FingerprintReader:
                 break
         return _Tokens(parts) if count else None
 
+    def placed(self, labels: Sequence[int]) -> list[PlacedTokens]:
+        """The memories with these labels whose tokens are stored, and where these stand in their first MAX_CHARS."""
+        rows = execute(
+            self.cursor,
+            f'SELECT label, record_id, left(text, {MAX_CHARS}), "offset" FROM documents '
+            "WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ? AND toolset = ? ORDER BY label",
+            [list(labels), self.namespace, TOOLSET],
+        ).fetchall()
+        live, found = self.indexes.spaces.live, []
+        for label, memory_id, text, position in rows:
+            tokens = None if live is None else self._tokens(live, label)
+            starts = None if tokens is None else self._text_starts(text, tokens)
+            if tokens is not None and starts is not None:
+                count = min(len(starts), len(tokens.ids))
+                kept = tokens.ids[:count], tokens.codes[:count], starts[:count]
+                found.append(PlacedTokens(memory_id, label, text, position, *kept))
+        return found
+
     def _pools(self, text: str, spans: MarkedSpans, tokens: _Tokens) -> Pools | None:
         """The pools of a stored text: the tokens of each passage are found in it, where it has spans."""
+        starts = self._text_starts(text, tokens) if spans else None
+        return token_features(tokens.ids, tokens.codes, starts, spans).pools
+
+    def _text_starts(self, text: str, tokens: _Tokens) -> np.ndarray | None:
+        """Where the tokens of a stored text begin in it, passage by passage; None where they are not this text's."""
         starts = []
-        for passage, ids, _ in tokens.parts if spans else ():
+        for passage, ids, _ in tokens.parts:
             begin, end = (0, len(text)) if passage is None else (passage.start, passage.end)
             inner = self._starts(text[begin:end], ids)
             if inner is None:
-                return token_features(tokens.ids, tokens.codes, None).pools
+                return None
             starts.append(inner + begin)
-        return token_features(tokens.ids, tokens.codes, np.concatenate(starts) if starts else None, spans).pools
+        return np.concatenate(starts) if starts else None
 
     def _starts(self, text: str, ids: np.ndarray) -> np.ndarray | None:
         """Where each of these word pieces begins in a text; None where they are not this text's."""

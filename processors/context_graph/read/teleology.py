@@ -5,16 +5,17 @@ Until a goal is bootstrapped the purpose is provisional: the centre of the first
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.goals import Purposes, purpose_of, read_north_star
 from processors.context_graph.rules import synergy
+from processors.context_graph.rules.goals import Goal
 from processors.context_graph.rules.groups import VIEW_COUNT
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments
@@ -41,20 +42,12 @@ _SIDE = 200
 """Candidates of each side of the engine, at most."""
 
 
-class Purposes:
-    """Provisional purposes that will not change any more, by namespace and space. Any number of threads."""
+class Purpose(NamedTuple):
+    """What memories are aligned with: the centre of a goal, or without one of the first memories."""
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Fingerprint] = {}
-        self._lock = threading.Lock()
-
-    def known(self, namespace: str, space: str) -> Fingerprint | None:
-        with self._lock:
-            return self._found.get((namespace, space))
-
-    def keep(self, namespace: str, space: str, purpose: Fingerprint) -> None:
-        with self._lock:
-            self._found[namespace, space] = purpose
+    centre: Fingerprint | None
+    """None in an empty store"""
+    goal: Goal | None = None
 
 
 @dataclass(frozen=True)
@@ -89,24 +82,38 @@ def compare(
         asked = reader.of_text(query.text, EncodedQuery(query.vector, query.tokens, query.space), at)
     else:
         asked = reader.as_query(own)
-    purpose = provisional_purpose(reader, purposes)
+    towards = purpose(reader, purposes).centre
     return Compared(
         [str(one.memory_id) for one in found],
         alignments(asked, found).astype(np.float64),
-        purpose_vectors(purpose, [asked])[0],
-        purpose_vectors(purpose, found),
+        purpose_vectors(towards, [asked])[0],
+        purpose_vectors(towards, found),
         degraded,
     )
 
 
-def purpose_vectors(purpose: Fingerprint | None, texts: Sequence[Fingerprint]) -> np.ndarray:
-    """[n, 13]: how each text is aligned with the purpose; zeros without one."""
-    if purpose is None:
+def purpose_vectors(towards: Fingerprint | None, texts: Sequence[Fingerprint]) -> np.ndarray:
+    """[n, 13]: how each text is aligned with a purpose; zeros without one."""
+    if towards is None:
         return np.zeros((len(texts), VIEW_COUNT))
-    return alignments(purpose, texts).astype(np.float64)
+    return alignments(towards, texts).astype(np.float64)
 
 
-def provisional_purpose(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
+def mean_alignment(aligned: np.ndarray) -> float:
+    """The mean of (13,) alignments over the views that say something; 0 where none does."""
+    known = aligned[~np.isnan(aligned)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
+    """The North Star's centre; until there is one, the centre of the first memories."""
+    goal = read_north_star(reader.cursor, reader.namespace)
+    if goal is not None and (found := purpose_of(reader, purposes, goal)) is not None:
+        return Purpose(found, goal)
+    return Purpose(_provisional(reader, purposes))
+
+
+def _provisional(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
     """The centre of the first memories in the order of the log; None in an empty store."""
     live = reader.indexes.spaces.live
     space = "" if live is None else live.model.space
