@@ -66,4 +66,7 @@ def read_path_memories(
         f"WHERE namespace = ? AND memory_id IN ({marks(memory_ids)})",
         [namespace, *memory_ids],
     ).fetchall()
-    return {memory_id: PathMemory(memory_id, *about, tags=tuple(tags)) for memory_id, *about, tags in rows}
+    return {
+        memory_id: PathMemory(memory_id, content, importance, modality, tuple(tags))
+        for memory_id, content, importance, modality, tags in rows
+    }
