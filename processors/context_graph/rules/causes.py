@@ -72,7 +72,9 @@ _FIRST = re.compile(
     rf"since(?!\s+{_TIME})(?=[^,;.]*{_VERB})))\s+(?P<cause>[^,]+),\s*(?P<effect>.+)",
     re.IGNORECASE | re.S,
 )
-_IF = re.compile(r"^\W*(?P<marker>if(?!\s+you\b)|whenever)\s+(?P<cause>[^,]+),\s*(?:then\s+)?(?P<effect>.+)", re.IGNORECASE | re.S)
+_IF = re.compile(
+    r"^\W*(?P<marker>if(?!\s+you\b)|whenever)\s+(?P<cause>[^,]+),\s*(?:then\s+)?(?P<effect>.+)", re.IGNORECASE | re.S
+)
 _REASON_OF = re.compile(
     r"^\W*(?:the\s+)?(?:\w+\s+)?(?P<marker>(?:reason|cause)s?\s+(?:for|of|why|that))\s+(?P<effect>.+?)\s+"
     r"(?:is|was|were)\s+(?:that\s+)?(?P<cause>.+)",
