@@ -30,6 +30,7 @@ _RECALLED = obj(
     {"memory_id": FILLED},
     {
         "similarity": NUMBER,
+        "prior": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "alignments": {"type": ["array", "null"], "items": NUMBER, "minItems": VIEWS, "maxItems": VIEWS},
     },
 )
@@ -50,8 +51,8 @@ EVENT_TYPES = (
     EventType(
         MEMORY_RECALLED,
         INVOCATIONS.name,
-        "A search returned memories: their ids, in order, and how near each is to the query in each of 13 views; "
-        "null where a view says nothing. No text.",
+        "A search returned memories: their ids, in order, and how near each is to the query in each of 13 views, "
+        "null where a view says nothing; `prior`: how probably it is right, before calibration. No text.",
         obj(
             {"query_vector_id": FILLED, "tool": FILLED, "results": {**array(_RECALLED), "maxItems": MAX_RECALLED}},
             {"session_id": OPTIONAL},

@@ -10,17 +10,25 @@ from processors.context_graph.rules.memories import query_vector_id
 from streams.event_types.context_graph import MAX_RECALLED, VIEWS
 
 
-def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Leave ids and `views` of an answer's rows, best first, in the background. Nothing where nothing was found."""
+def leave_recall(
+    call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]], priors: Sequence[float | None]
+) -> str:
+    """Leave ids, `views` and `priors` of an answer's rows, best first, in the background. Nothing of no rows.
+
+    Returns the id of the query.
+    """
     results = [
         {
             "memory_id": row["fingerprintId"],
             "similarity": row["similarity"],
+            "prior": prior,
             "alignments": [row["views"].get(f"E{number}") for number in range(1, VIEWS + 1)],
         }
-        for row in rows[:MAX_RECALLED]
+        for row, prior in zip(rows[:MAX_RECALLED], priors, strict=False)
     ]
-    leave_results(call, tool, query_vector_id(call.namespace, query), results)
+    query_id = query_vector_id(call.namespace, query)
+    leave_results(call, tool, query_id, results)
+    return query_id
 
 
 def leave_results(call: Call, tool: str, query_id: str, results: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,1 @@
+"""What Context Graph does by the clock: what was judged corrects what is said."""
