@@ -260,6 +260,12 @@ WRITES: Mapping[str, Write] = {
         weight=3,
         refusals=UNAPPLIED,
     ),
+    "trigger_recalibration": Write(
+        lambda known, chance: {"level": chance.randint(1, 4)},
+        "recalibration_id",
+        "SELECT event_id FROM outcomes",
+        weight=1,
+    ),
     # Cognitive Memory
     "store_raw_dialogue": Write(
         lambda known, chance: {"session_id": "load", "speaker": "user", "content": sentence(chance)},

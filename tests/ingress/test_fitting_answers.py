@@ -221,6 +221,9 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
     await reader.call("get_memetic_status")
     await reader.call("utl_status")
+    await reader.call("get_threshold_status", embedder_id=1)
+    await reader.call("get_calibration_metrics")
+    await reader.call("trigger_recalibration", level=2)
     await reader.call("get_graph_manifest")
     await reader.call("graph_query", cypher="MATCH (n) RETURN n.id, n.name LIMIT 1000")
     for belief in (ids["belief"], ids["opposed"]):

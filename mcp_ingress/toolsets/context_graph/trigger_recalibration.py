@@ -22,7 +22,7 @@ async def trigger_recalibration(call: Call, arguments: dict[str, Any]) -> dict[s
     result, problem = await writes.decision(call, published, event_id=event.id)
     decided: Mapping[str, Any] = {} if result is None else result
     about = {"level": level, "level_name": LEVELS[level], **{name: decided.get(name) for name in _DECIDED}}
-    own = {"domain": arguments["domain"], "recalibration": about}
+    own = {"recalibration_id": event.id, "domain": arguments["domain"], "recalibration": about}
     own |= {name: decided.get(name) for name in ("metrics_before", "metrics_after")}
     answer = writes.written(published, own, pending=result is None, problem=problem)
     reason = decided.get("reason")
@@ -55,6 +55,7 @@ TOOL = Tool(
     },
     output_schema=writes.output_schema(
         {
+            "recalibration_id": {"type": "string"},
             "domain": {"type": "string"},
             "recalibration": {"type": "object", "description": "level, level_name, action, description, changes"},
             "metrics_before": {**METRICS, "type": ["object", "null"]},
