@@ -50,7 +50,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What is remembered together; its questions are asked of it alone. `unanswered`: questions on what was never said."""
+    """What is remembered together; its questions are asked of it alone. `unanswered`: on what was never said."""
 
     name: str
     turns: list[Turn]

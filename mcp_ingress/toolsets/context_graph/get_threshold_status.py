@@ -136,8 +136,8 @@ TOOL = Tool(
     toolset="context_graph",
     title="Threshold status",
     description="Get current ATC threshold status including all thresholds, calibration state, and adaptation metrics. "
-    "`relevance` is how the `relevance` of searches is corrected here; temperatures of single views and most thresholds "
-    "are shown only: nothing depends on them.",
+    "`relevance` is how the `relevance` of searches is corrected here; thresholds and the temperatures of single views "
+    "are shown only: no search depends on them.",
     kind="read",
     handler=get_threshold_status,
     input_schema={

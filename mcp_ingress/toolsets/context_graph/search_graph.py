@@ -206,8 +206,8 @@ TOOL = Tool(
     title="Search the graph",
     description="Search the knowledge graph using semantic similarity. Returns nodes matching the query with relevance "
     "scores: the best first by `score`, which weighs meaning, words and dates; `similarity` says how much of the query "
-    "a memory covers, and `minSimilarity` leaves out what covers less; `relevance` is how probably the memory is what was "
-    "asked for, and `nothing_relevant` that probably none is. Importance changes no order.",
+    "a memory covers, and `minSimilarity` leaves out what covers less; `relevance` is how probably the memory is what "
+    "was asked for, and `nothing_relevant` that probably none is. Importance changes no order.",
     kind="read",
     handler=search_graph,
     timeout_s=10.0,

@@ -35,8 +35,8 @@ TOOL = Tool(
     title="Recalibrate",
     description="Manually trigger recalibration at a specific ATC level: 1 EWMA drift adjustment, 2 Temperature "
     "scaling, 3 Thompson Sampling exploration, 4 Bayesian meta-optimization. All learn from what update_synergy_matrix "
-    "judged; fewer than ten judgements change nothing. Level 2 corrects the `relevance` of searches, and runs by itself "
-    "every hour.",
+    "judged; fewer than ten judgements change nothing. Level 2 corrects the `relevance` of searches, and runs by "
+    "itself every hour.",
     kind="write",
     handler=trigger_recalibration,
     memory_operation="update_memory",

@@ -60,7 +60,8 @@ def find_recall(
     """What the last search of this query left of a result: `alignments`, `similarity`, `prior`; None where none did."""
     row = execute(
         cursor,
-        "SELECT alignments, similarity, prior FROM context_recalls WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
+        "SELECT alignments, similarity, prior FROM context_recalls "
+        "WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
         "AND alignments IS NOT NULL ORDER BY recalled_at DESC, event_id LIMIT 1",
         [namespace, query_id, memory_id],
     ).fetchone()

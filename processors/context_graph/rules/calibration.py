@@ -1,8 +1,8 @@
 """Calibration: how well stated probabilities agree with judgements, and the correction that agrees best.
 
 A judgement says of a result whether it was relevant, with what the search had said of it. What the search said is a
-probability `p`; its correction is `σ(logit(p) / T + b)`. A temperature T alone draws all towards 1/2 or away from it; a
-similarity of 0.6 of which one in ten is right lies on the wrong side of 1/2, so that `b` is needed too.
+probability `p`; its correction is `σ(logit(p) / T + b)`. A temperature T alone draws all towards 1/2 or away from it;
+a similarity of 0.6 of which one in ten is right lies on the wrong side of 1/2, so that `b` is needed too.
 """
 
 from __future__ import annotations

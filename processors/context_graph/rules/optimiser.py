@@ -20,7 +20,7 @@ def maximised(
     limits: Sequence[tuple[float, float]],
     chance: np.random.Generator,
 ) -> tuple[np.ndarray, float, float]:
-    """The best (d,) point that was tried, its value, and the value at the start, which stands where nothing beats it."""
+    """The best (d,) point that was tried, its value, and the start's value; of equal points the first, the start."""
     low, high = np.array(limits).T
     tried = [np.array(start, np.float64), *(chance.uniform(low, high) for _ in range(STARTS))]
     values = [objective(point) for point in tried]

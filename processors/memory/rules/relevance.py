@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from storage.search.records.hits import SearchHit
 
-WEIGHTS = (-3.41, 3.19, 15.18, -0.44)
+WEIGHTS = (-3.44, 3.33, 14.91, -0.45)
 """Of 1, late, ahead and ln rank: `thalweg bench trust --fit`."""
 FIRST = 10
 """The rows of which it is asked whether any is right; a search for relevance finds at least as many."""
