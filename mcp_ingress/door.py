@@ -233,6 +233,7 @@ class Door:
                 raise self.inventory.unknown(request.tool, None if served is None else served.tools)
             if served is not None and tool.name not in served:
                 raise served.refusal(tool)
+            self.services.note_call(record.namespace, tool.memory_operation)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:
@@ -260,7 +261,9 @@ class Door:
             error = Defect(f"The tool {name} failed inside ({type(error).__name__}); the node's log says more.")
         code = error.error_code if isinstance(error, Refused) else error.code
         style = self.inventory.toolset(tool).errors
-        own = style.code(code)
+        reason = own = style.code(code)
+        if isinstance(error, Unavailable) and tool is not None:
+            own = tool.unavailable_code or own
         match error:
             case RateLimited():
                 record.failed("rate_limited", own)
@@ -273,7 +276,7 @@ class Door:
         spans.describe_failure(own)
         is_refusal = isinstance(error, Refused)
         notes = _staleness(tool, call) if is_refusal else {}
-        extra = {**style.explanation(error, own), **error.extra, **notes}
+        extra = {**style.explanation(error, reason), **error.extra, **notes}
         message = excerpt(error.message, MAX_MESSAGE)
         body = fit(style.body(name, own, message, extra, degraded=isinstance(error, Unavailable)), NOTHING_LONG, {})
         category = str(body.get("error", message))
@@ -380,10 +383,7 @@ def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:
     """What a refusal says of the store that it was decided on."""
     if call is None or tool is None:
         return {}
-    notes: dict[str, Any] = {"stale": True} if call.is_stale else {}
-    if tool.kind == "read":
-        notes |= call.gaps
-    return notes
+    return ({"stale": True} if call.is_stale else {}) | (dict(call.gaps) if tool.kind == "read" else {})
 
 
 def _with_gaps(tool: Tool, body: dict[str, Any], gaps: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from mcp_ingress.activity import Activity
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
@@ -71,6 +72,11 @@ class Services:
         if kind not in self.parts:
             self.parts[kind] = kind()
         return cast(PartType, self.parts[kind])
+
+    def note_call(self, namespace: str, memory_operation: str | None) -> None:
+        """Count a call as activity of its namespace, if it stores or recalls."""
+        if memory_operation is not None:
+            self.part(Activity).note(namespace)
 
     async def embedding_behind(self, namespace: str) -> int:
         """How many applied events of a namespace still lack their vectors.

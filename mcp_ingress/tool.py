@@ -59,5 +59,10 @@ class Tool:
     """The texts of its answer that have an address, and how to ask for what does not fit; None: its handler fits it."""
     defaults: Callable[[Services], Mapping[str, Any]] | None = None
     """Defaults of arguments that the node's settings decide, for the schema that it lists."""
+    unavailable_code: str | None = None
+    """The toolset's own code of an answer that fails because a part of the node is down; None: that of all tools."""
     memory_operation: str | None = None
-    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""
+    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one.
+
+    A call of such a tool stores or recalls: it counts as activity, and wakes a dream.
+    """

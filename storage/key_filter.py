@@ -38,9 +38,9 @@ class KeyFilter:
         self._fill()
 
     def _fill(self) -> None:
-        counting = " UNION ALL ".join(f"SELECT '{table.name}', count(*) FROM {table.name}" for table in self._tables)
-        counts: dict[str, int] = dict(self._cursor.execute(counting).fetchall())
-        wanted = 2 * sum(counts.values()) * BITS_PER_KEY
+        counting = "SELECT table_name, estimated_size FROM duckdb_tables() WHERE schema_name = 'main'"
+        counts: dict[str, int] = dict(self._cursor.execute(counting).fetchall())  # deleted rows count as well
+        wanted = 2 * sum(counts[table.name] for table in self._tables) * BITS_PER_KEY
         self._size = max(MIN_BITS, 1 << wanted.bit_length())
         bits = np.zeros(self._size // 8, np.uint8)
         self._digests: dict[tuple[str, tuple[Any, ...]], bytes] = {}

@@ -22,6 +22,7 @@ NAMES = (
     "in_revoke",
     "mid_reembed",
     "mid_index_rebuild",
+    "mid_dream",
 )
 
 

@@ -147,6 +147,20 @@ class Settings:
             "their telemetry lands all the same"
         },
     )
+    observe_drift: bool = field(
+        default=True,
+        metadata={
+            "help": "look every hour, once ten memories are new, how far they have drifted from their namespace's "
+            "goal, and correct what searches return where that is severe"
+        },
+    )
+    dream_when_idle: bool = field(
+        default=True,
+        metadata={
+            "help": "dream by itself (edges between memories, duplicates) after ten minutes in which hardly anything "
+            "was stored or recalled"
+        },
+    )
     otlp_topics: bool = field(
         default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"}
     )

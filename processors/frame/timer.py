@@ -12,12 +12,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import duckdb
 
 from processors.frame.domains import modules_of
+from processors.frame.stage import StageParts
 from storage.reader import Reader
 from streams.clock import Clock
 from streams.codec import encode
@@ -69,7 +69,19 @@ def due_event(
     return Event(identity, f"thalweg:stage/{timer}", event_type, namespace, due_at, data)
 
 
-@cache
-def timers() -> tuple[Timer, ...]:
-    """Every timer, found as `TIMERS` in the `timers` of each domain."""
-    return tuple(timer for module in modules_of("timers") for timer in module.TIMERS)
+@dataclass(frozen=True)
+class TimerParts:
+    """What a process has for its timers. `settings`: the node's, an attribute each."""
+
+    stages: StageParts
+    settings: Any
+
+
+def timers(parts: TimerParts) -> tuple[Timer, ...]:
+    """Every timer of this process, found in the `TIMERS` of the `timers` of each domain.
+
+    Each of these is a timer, or a function that makes one of the process's parts, and None where it is switched off.
+    """
+    found = (timer for module in modules_of("timers") for timer in module.TIMERS)
+    made = (timer if isinstance(timer, Timer) else timer(parts) for timer in found)
+    return tuple(timer for timer in made if timer is not None)

@@ -50,11 +50,13 @@ class Texts:
     """What of a kind becomes vectors.
 
     `of_event` by event type; an event that makes memories of several kinds is declared by one of them. `stored` SELECTs
-    (namespace, record_id, text) where the embedded text is not the document's own.
+    (namespace, record_id, text) where the embedded text is not the document's own. `repeated`: those of the event types
+    whose texts say again what earlier memories said, so that nothing changes by them.
     """
 
     of_event: Mapping[str, TextsOf] = field(default_factory=dict)
     stored: str | None = None
+    repeated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

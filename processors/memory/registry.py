@@ -46,6 +46,8 @@ DECLARED: Sequence[Kind] = tuple(kind for module in modules_of("kinds") for kind
 KINDS: Mapping[tuple[str, str], Kind] = collect(DECLARED)
 TEXTS: Mapping[str, TextsOf] = texts_by_event(DECLARED)
 """Event type -> the texts that become vectors."""
+REPEATED = frozenset().union(*(kind.texts.repeated for kind in DECLARED if kind.texts))
+"""Event types whose texts say again what earlier memories said."""
 NOT_EMBEDDED = tuple((kind.toolset, name) for kind in DECLARED if kind.texts is None for name in kind.names)
 """(toolset, kind) of documents that get no vector."""
 STORED_TEXTS = union(*(kind.texts.stored for kind in DECLARED if kind.texts))

@@ -188,7 +188,9 @@ def _unknown(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) 
 def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str, record_id: str) -> str:
     if name == "exclude_merged":
         row = cursor.execute(
-            "SELECT into_id, how FROM merges WHERE namespace = ? AND record_id = ?", [filter.namespace, record_id]
+            "SELECT into_id, how FROM merges WHERE namespace = $1 AND record_id = $2 "
+            "UNION ALL SELECT merged_into, how FROM context_ends WHERE namespace = $1 AND memory_id = $2",
+            [filter.namespace, record_id],
         ).fetchone()
         if row:
             return f"It was merged into {row[0]} ({row[1]}), which stands for it."

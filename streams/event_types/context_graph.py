@@ -12,6 +12,8 @@ MEMORY_RECALLED = wire_type("context.memory.recalled")
 MODALITIES = ["text", "code", "image", "audio", "structured", "mixed"]
 MAX_RECALLED = 50
 """Results of a search that are told."""
+MAX_CHAINS, MAX_CHAIN = 50, 8
+"""Paths that a search tells, and memories on one of them."""
 VIEWS = 13
 
 _MEMORY: dict[str, Any] = {
@@ -34,6 +36,12 @@ _RECALLED = obj(
         "alignments": {"type": ["array", "null"], "items": NUMBER, "minItems": VIEWS, "maxItems": VIEWS},
     },
 )
+_CHAINS: dict[str, Any] = {
+    "type": ["array", "null"],
+    "items": {**array(FILLED), "minItems": 3, "maxItems": MAX_CHAIN},
+    "maxItems": MAX_CHAINS,
+}
+"""Paths over edges by which a returned memory was reached, from where each began: two hops at least."""
 
 EVENT_TYPES = (
     EventType(
@@ -51,11 +59,12 @@ EVENT_TYPES = (
     EventType(
         MEMORY_RECALLED,
         INVOCATIONS.name,
-        "A search returned memories: their ids, in order, and how near each is to the query in each of 13 views, "
-        "null where a view says nothing; `prior`: how probably it is right, before calibration. No text.",
+        "A search returned memories: their ids, in order, how near each is to the query in each of 13 views (null where a "
+        "view says nothing), how probably it is right before calibration (`prior`), and by which chains of edges it "
+        "reached them. No text.",
         obj(
             {"query_vector_id": FILLED, "tool": FILLED, "results": {**array(_RECALLED), "maxItems": MAX_RECALLED}},
-            {"session_id": OPTIONAL},
+            {"session_id": OPTIONAL, "chains": _CHAINS},
         ),
     ),
 )

@@ -32,7 +32,9 @@ from tests.patience import PATIENCE_S
 from thalweg.control.requests import ask
 
 KEYS = {
+    "context_edge_changes": "(namespace, event_id, source_id, target_id, kind)",
     "context_recalls": "(namespace, event_id, rank)",
+    "context_traversals": "(namespace, event_id, path)",
     "dead_letter_marks": "(event_id, dead_letter_id, to_topic, to_partition, to_offset)",
     "duplicates": '(topic, partition, "offset", idx)',
     "invocations": "(namespace, invocation_id)",

@@ -266,6 +266,38 @@ WRITES: Mapping[str, Write] = {
         "SELECT event_id FROM outcomes",
         weight=1,
     ),
+    # several bootstrap at once, and one of them makes the goal under which themes are found
+    "auto_bootstrap_north_star": Write(
+        lambda known, chance: {"confidence_threshold": 0} if known.ids.get("fingerprint") else None,
+        "bootstrap_result.goal_id",
+        "SELECT goal_id FROM context_goals",
+        weight=2,
+        learns="goal",
+        refusals=("bootstrap_error",),
+    ),
+    "discover_sub_goals": Write(
+        with_id("goal", "parent_goal_id", lambda chance: {"min_confidence": 0, "max_goals": 3}),
+        "discovery_metadata.parent_goal_id",
+        "SELECT goal_id FROM context_goals",
+        weight=2,
+        refusals=("subgoal_error",),
+    ),
+    "trigger_drift_correction": Write(
+        lambda known, chance: {"force": True},
+        "version",
+        "SELECT version FROM context_correction_history",
+        weight=1,
+        refusals=("drift_corrector_error",),
+    ),
+    "trigger_dream": Write(
+        lambda known, chance: {"force": True}, "dream_id", "SELECT dream_id FROM context_dreams", weight=2
+    ),
+    "abort_dream": Write(
+        lambda known, chance: {},
+        "dream_id",
+        "SELECT dream_id FROM context_dreams UNION ALL SELECT NULL",  # while nothing dreams
+        weight=2,
+    ),
     # Cognitive Memory
     "store_raw_dialogue": Write(
         lambda known, chance: {"session_id": "load", "speaker": "user", "content": sentence(chance)},

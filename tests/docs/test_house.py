@@ -70,6 +70,7 @@ GENERIC = {
         "thalweg/bench",
         "thalweg/commands/memory",
         "thalweg/demo.py",
+        "thalweg/dreams",
         "thalweg/terminal/show_demo.py",
         "thalweg/settings.py",
     ),

@@ -53,6 +53,8 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",
     "thalweg/bench/scratch.py": "seeded texts",
     "thalweg/bench/search_store.py": "seeded vectors",
+    "processors/context_graph/rules/hyperbolic.py": "a dream's walks take a seeded generator",
+    "thalweg/dreams/cycle.py": "seeded by the dream's id",
     "thalweg/process/http_door.py": "the bearer token is made here",
 }
 

@@ -1,8 +1,11 @@
 """An embedder that keeps what it said last."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from processors.embedding.cache import MAX_TEXTS, CachingEmbedder, with_cache
 from processors.embedding.hashing import HashingEmbedder
@@ -58,6 +61,56 @@ def test_what_comes_in_batches_is_not_kept_and_what_is_kept_is_bounded() -> None
         embedder.encode([f"text {number}"])
     assert len(embedder._entries) == MAX_TEXTS
     assert embedder.encode_tokens([]).vectors.shape == (0, 16)
+
+
+class Slow(Counting):
+    """Encodes a text alone when it is let go; the first time it fails, if it is to."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+        self._fails = fails
+
+    def encode_tokens(self, texts: Sequence[str]) -> Encoded:
+        is_first = not self.asked
+        encoded = super().encode_tokens(texts)
+        if is_first:
+            self.begun.set()
+            assert self.go.wait(5)
+            if self._fails:
+                raise RuntimeError("no memory")
+        return encoded
+
+
+@pytest.mark.parametrize("texts", [["a river bends"], ["another", "a river bends"]])
+def test_a_text_that_another_thread_has_encoded_at_this_moment_is_waited_for(texts: list[str]) -> None:
+    model = Slow()
+    embedder = CachingEmbedder(model)
+    with ThreadPoolExecutor(2) as pool:
+        door = pool.submit(embedder.encode, ["a river bends"])
+        assert model.begun.wait(5)
+        stage = pool.submit(embedder.encode_tokens, texts)
+        while len(texts) > 1 and len(model.asked) < 2:  # the other text is encoded meanwhile
+            pass
+        assert not stage.done()
+        model.go.set()
+        assert np.array_equal(stage.result(5).vectors[-1], door.result(5)[0])
+    assert model.asked == [["a river bends"], *([["another"]] if len(texts) > 1 else [])]
+
+
+def test_a_text_at_which_another_thread_failed_is_tried_again() -> None:
+    model = Slow(fails=True)
+    embedder = CachingEmbedder(model)
+    with ThreadPoolExecutor(2) as pool:
+        door = pool.submit(embedder.encode, ["a river bends"])
+        assert model.begun.wait(5)
+        stage = pool.submit(embedder.encode, ["a river bends"])
+        while not stage.running():
+            pass
+        model.go.set()
+        assert isinstance(door.exception(5), RuntimeError)
+        assert np.array_equal(stage.result(5), model._hashing.encode(["a river bends"]))
+    assert not embedder._encoding
 
 
 def test_an_embedder_without_tokens_stays_as_it_is() -> None:

@@ -212,6 +212,7 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
             about = {"query_vector_id": found["results"][0]["id"], "result_vector_id": found["results"][0]["id"]}
             await reader.call("update_synergy_matrix", **about, feedback="relevant")
             await reader.call("fuse_embeddings", memory_id=found["results"][0]["id"])
+            await reader.call("omni_infer", source=found["results"][0]["id"], direction="abduction")
         asked = {"content": query, "compute_tucker": True, "include_per_embedder": True}
         await reader.call("compute_teleological_vector", **asked)
         await reader.call("manage_teleological_profile", action="list")
@@ -220,11 +221,17 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.read(f"memory://episode-memory?query={query}&min_similarity=0&top_k=100")
     await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
     await reader.call("get_memetic_status")
+    await reader.call("get_alignment_drift", timeframe="30d", include_history=True)
+    await reader.call("trigger_drift_correction", force=True)
     await reader.call("utl_status")
     await reader.call("get_threshold_status", embedder_id=1)
     await reader.call("get_calibration_metrics")
     await reader.call("trigger_recalibration", level=2)
+    await reader.call("get_dream_status")
     await reader.call("get_graph_manifest")
+    await reader.call("auto_bootstrap_north_star", confidence_threshold=0)
+    await reader.call("discover_sub_goals", min_confidence=0, max_goals=20)
+    await reader.call("get_autonomous_status", include_metrics=True, include_history=True, history_count=100)
     await reader.call("graph_query", cypher="MATCH (n) RETURN n.id, n.name LIMIT 1000")
     for belief in (ids["belief"], ids["opposed"]):
         await reader.call("belief_get", belief_id=belief, include_history=True, include_tensions=True)

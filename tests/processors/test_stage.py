@@ -184,14 +184,25 @@ async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_ba
 
 def test_every_stage_of_a_domain_is_found_after_those_that_it_needs():
     names = [kind.name for kind in stage_types()]
-    assert sorted(names) == ["changes", "consolidate", "dedup", "embed", "extract", "patterns", "prune", "tensions"]
+    assert sorted(names) == [
+        "causes",
+        "changes",
+        "consolidate",
+        "dedup",
+        "embed",
+        "extract",
+        "patterns",
+        "prune",
+        "relate",
+        "tensions",
+    ]
     for kind in stage_types():
         assert all(names.index(needed) < names.index(kind.name) for needed in needed_by(kind))
 
 
 def test_a_stage_knows_who_needs_its_facts_from_what_the_others_say():
     assert dependents("extract") == {"dedup", "patterns", "consolidate", "prune"}
-    assert dependents("embed") == {"changes", "dedup", "patterns", "consolidate", "tensions"}
+    assert dependents("embed") == {"causes", "changes", "dedup", "patterns", "consolidate", "relate", "tensions"}
     assert dependents("tensions") == frozenset()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from processors.frame.timer import Timer, due_event, timers
+from processors.frame.stage import StageParts, StoreParts
+from processors.frame.timer import Timer, TimerParts, due_event, timers
 from storage.database import Database
 from storage.reader import Reader
 from streams.clock import SystemClock
@@ -22,6 +23,7 @@ from streams.topics import DERIVED, TOPICS
 from tests.patience import SOON_S
 from tests.processors.harness import Store
 from tests.schema import NOW, migrated_home
+from thalweg.settings import Settings
 
 HOUR = timedelta(hours=1)
 PRUNED = wire_type("talos.entities.pruned")
@@ -94,4 +96,11 @@ async def test_a_timer_waits_for_a_log_that_is_down_and_goes_on(tmp_path: Path) 
 
 
 def test_every_timer_of_a_domain_is_found() -> None:
-    assert [timer.name for timer in timers()] == ["age_patterns"]
+    parts = StageParts(None)
+    assert [timer.name for timer in timers(TimerParts(parts, Settings()))] == ["age_patterns"]
+    with_store = StageParts(None, StoreParts(None, None, None))  # type: ignore[arg-type]
+    names = {
+        is_on: [timer.name for timer in timers(TimerParts(with_store, Settings(observe_drift=is_on)))]
+        for is_on in (True, False)
+    }
+    assert names == {True: ["observe_drift", "age_patterns"], False: ["age_patterns"]}

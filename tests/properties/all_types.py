@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from processors.cognitive.rules.identifiers import event_number, item_number
+from processors.context_graph.reducers.dreams import dream_id_of
 from processors.talos.rules.identifiers import entry_id
 from processors.valence.rules.beliefs import belief_id_of
 from processors.valence.rules.identifiers import PATTERN, SESSION, object_id
@@ -67,6 +68,8 @@ def _named(short: str, namespace: str, told: Mapping[str, Event], turn: int) -> 
         named["session_id"] = f"2026-01-05-{'ab'[turn]}"
     if "talos.journal.written" in told:
         named["entry_id"] = entry_id(told["talos.journal.written"])
+    if "context.dream.requested" in told:
+        named["dream_id"] = dream_id_of(told["context.dream.requested"])
     if "cm.l0.stored" in told:
         named |= {"source_ids": [event_number(told["cm.l0.stored"])]}
     if "cm.wm.updated" in told:

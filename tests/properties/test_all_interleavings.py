@@ -55,12 +55,30 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # a dream begins and is aborted while it changes edges and a stage finds others
+    "context_dreams": (
+        *("context.memory.stored", "context.dream.requested", "context.dream.aborted"),
+        *("context.edges.found", "context.edges.changed", "context.dream.progressed", "context.dream.finished"),
+        *("context.memory.recalled", "tool.invoked"),
+    ),
     # vectors are made, results judged and profiles changed while searches return memories and their vectors come
     "context_vectors": (
         *("context.vector.computed", "context.vector.fused", "context.synergy.updated", "context.profile.changed"),
         "context.threshold.recalibrated",
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
+    ),
+    # a purpose and its themes are found while memories come and searches return them
+    "context_goals": (
+        *("context.memory.stored", "context.goal.bootstrapped", "context.subgoals.discovered"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
+    # drift is observed and corrected while memories are stored and searches return them
+    "context_drift": (
+        *("context.memory.stored", "context.drift.corrected", "context.memory.injected"),
+        *("context.drift.observed", "memory.embedded", "context.memory.recalled", "tool.invoked"),
+        "session.event",
     ),
 }
 

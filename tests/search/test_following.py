@@ -15,7 +15,17 @@ from storage.search.records.label_map import ABSENT, LabelMap
 from storage.search.records.relations import Relations
 from tests.search.store import START, Store, label_of
 
-TABLES = ("documents", "merges", "prunes", "corrections", "relations", "entities", "memory_changes")
+TABLES = (
+    "documents",
+    "merges",
+    "prunes",
+    "corrections",
+    "relations",
+    "entities",
+    "memory_changes",
+    "context_ends",
+    "context_edge_changes",
+)
 FILTERS = [
     Filter("a"),
     Filter("b"),

@@ -7,7 +7,7 @@ from typing import Any
 
 VOLATILE = {
     *("freshness", "latency_ms", "search_latency_ms", "embedding_latency_ms", "execution_time_ms", "timestamp"),
-    *("created_at", "floor_used", "decided_at"),
+    *("created_at", "floor_used", "decided_at", "activity_level", "scheduler"),
 }
 """Fields that say when, or how long it took."""
 

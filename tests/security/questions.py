@@ -42,7 +42,13 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "search_teleological", {"query_content": WORDS, "max_results": 400, "min_similarity": 0}
     for vector in (*side.ids["vector"], side.ids["graph_memory"][0]):
         yield "search_teleological", {"query_vector_id": vector, "max_results": 400, "min_similarity": 0}
+    cause, effect = side.ids["graph_memory"][0], side.ids["graph_memory"][-1]
+    for direction in ("abduction", "bridge", "forward", "backward", "bidirectional"):
+        yield "omni_infer", {"source": cause, "target": effect, "direction": direction}
     yield from ((tool, {}) for tool in ("utl_status", "get_graph_manifest", "get_memetic_status"))
+    yield "get_autonomous_status", {"include_metrics": True, "include_history": True}
+    yield "get_alignment_drift", {"include_history": True}
+    yield from ((tool, {}) for tool in ("utl_status", "get_graph_manifest", "get_memetic_status", "get_dream_status"))
     yield from (
         ("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0)
     )

@@ -51,6 +51,10 @@ WITHOUT_DATA = {
     "get_graph_manifest": "what the node is made of, and which of its parts answer",
     "get_memetic_status": "counts and figures only",
     "utl_status": "as `get_memetic_status`",
+    "get_alignment_drift": "as `get_memetic_status`, and the id of the goal, a function of the namespace",
+    "trigger_drift_correction": "as `get_memetic_status`",
+    "get_dream_status": "as `get_memetic_status`",
+    "abort_dream": "it has the id of a dream only while that goes on",
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""
@@ -90,9 +94,12 @@ KINDS: dict[str, tuple[str, ...]] = {
     "id": ("remembered", "belief", "record", "talos_session", "conversation", "run"),
     "session": ("talos_session", "conversation", "run"),
     "memory_id": ("graph_memory",),
+    "source": ("graph_memory",),
+    "target": ("graph_memory",),
     "query_vector_id": ("graph_memory", "vector"),
     "result_vector_id": ("graph_memory", "vector"),
     "profile_id": ("profile",),
+    "parent_goal_id": ("goal",),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8
@@ -294,7 +301,11 @@ async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, no
 def id_arguments(schema: Any) -> Iterator[str]:
     """The arguments that name something which is stored."""
     named = schema.get("properties", {})
-    yield from (argument for argument in named if argument.endswith(("_id", "_ids")) or argument in ("id", "session"))
+    yield from (
+        argument
+        for argument in named
+        if argument.endswith(("_id", "_ids")) or argument in ("id", "session", "source", "target")
+    )
 
 
 Ask = Callable[[Any], Awaitable[dict[str, Any]]]

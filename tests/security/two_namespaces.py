@@ -7,6 +7,7 @@ dialogues, queries) has the same name on both sides once: nothing but the namesp
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -370,6 +371,7 @@ async def _context_graph(side: Side) -> None:
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
+    await _graph_edges(side)
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
     side.know("profile", profile)
@@ -385,6 +387,34 @@ async def _context_graph(side: Side) -> None:
         about = {"query_vector_id": found["query_vector_id"], "result_vector_id": judged}
         await side.ok("update_synergy_matrix", **about, feedback="relevant")
     await side.ok("trigger_recalibration", level=1)
+    north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
+    side.know("goal", north_star["bootstrap_result"]["goal_id"])
+    for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
+        side.know("goal", goal["goal_id"])
+    drift: dict[str, Any] = {"goal_id": side.mark, "severity": "severe", "trend": "stable"}
+    seen = {"alignment": 0.2, "baseline": 0.5, "drift_score": 0.3, "rotation": 0.1, "samples": 20, "memories": 30}
+    await _publish(side, side.event("context.drift.observed", 1, 0, **drift, **seen))
+    added = {"strategy": "goal_reinforcement", "goal_weight": 0.25, "view_weights": [1 / 13] * 13, "penalty": 0.0}
+    await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
+    await side.ok("trigger_dream", force=True)
+    await side.ok("abort_dream")
+
+
+async def _graph_edges(side: Side) -> None:
+    """Causes between the memories, as a stage finds them: this side's model has no token vectors."""
+    stated = {"memory_id": side.ids["graph_memory"][0], "sentence": side.say(f"{WORDS}, because."), "marker": "because"}
+    edges = [
+        {
+            "source_id": cause,
+            "target_id": effect,
+            "kind": "causal",
+            "weight": 0.8,
+            "confidence": 0.9,
+            "evidence": stated,
+        }
+        for cause, effect in itertools.permutations(side.ids["graph_memory"], 2)
+    ]
+    await _publish(side, side.event("context.edges.found", 2, 0, edges=edges))
 
 
 async def _again(side: Side) -> None:

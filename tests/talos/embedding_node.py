@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from processors.memory.registry import REPEATED
 from processors.memory.stages.changes import MemoryChanges
 from streams.events import LoggedEvent
 from tests.valence.conftest import BeliefNode
@@ -14,6 +15,6 @@ class EmbeddingNode(BeliefNode):
 
     def _derive(self, logged: LoggedEvent) -> None:
         is_belief = logged.event.type.startswith("thalweg.valence.")
-        if logged.event.type in MemoryChanges.accepts and not is_belief and not self.is_slow:
+        if logged.event.type in MemoryChanges.accepts | REPEATED and not is_belief and not self.is_slow:
             self._keep(self._embedded(logged.event))
         super()._derive(logged)

@@ -43,7 +43,7 @@ from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("changes", "extract", "embed", "dedup", "patterns", "consolidate", "prune", "tensions")
+STAGES = ("causes", "changes", "extract", "embed", "dedup", "patterns", "consolidate", "prune", "relate", "tensions")
 
 
 class SetClock:

@@ -28,7 +28,7 @@ from storage.search.records.filter import Filter
 from storage.search.search import search
 from thalweg.bench.recall_sets import BUILT_IN, Conversation, Question, read_set
 from thalweg.bench.report import Report, Target
-from thalweg.bench.views import Store, open_store
+from thalweg.bench.views import TurnStore, turn_store
 
 BUNDLED = "bundled"
 ECE, CAUGHT = Target(0.08), Target(80.0, at_least=True)
@@ -86,7 +86,7 @@ def measure_trust(dataset: str, embedder: Embedder, name: str, *, fit: bool = Fa
 def _answers(dataset: str, embedder: Embedder) -> Iterator[Answer]:
     sets = BUILT_IN if dataset == BUNDLED else (dataset,)
     conversations = [conversation for each in sets for conversation in read_set(each)]
-    with open_store(embedder, "text") as store:
+    with turn_store(embedder, "text") as store:
         for conversation in conversations:
             for turn in conversation.turns:
                 store.writer.write(conversation.name, turn)
@@ -113,7 +113,7 @@ def _of_others(conversation: Conversation, conversations: Sequence[Conversation]
 
 
 def _answer(
-    store: Store, conversation: Conversation, question: Question, kind: str, *, are_none_right: bool = False
+    store: TurnStore, conversation: Conversation, question: Question, kind: str, *, are_none_right: bool = False
 ) -> Answer:
     vector, tokens = encode_query(store.embedder, question.text)
     chosen = Filter(conversation.name, toolsets=(TOOLSET,))

@@ -67,7 +67,7 @@ def measure_views(dataset: str, embedder: Embedder, name: str, questions: int | 
     report.add("available_views", sum(view.available for view in made), "")
     asked: list[list[_Asked]] = []
     typed: list[list[_Asked]] = []
-    with open_store(embedder, "text") as store:
+    with turn_store(embedder, "text") as store:
         for conversation in read_set(dataset):
             of = store.asker(conversation)
             chosen = [one for one in conversation.questions if one.turns][:questions]
@@ -83,7 +83,7 @@ def measure_functions(directory: Path, embedder: Embedder, name: str) -> Report:
     """Store the functions of transcripts, ask for some by the words of their names, with E7 and without."""
     functions = read_functions(directory)
     report = Report("views", {"functions": directory.name, "embedder": name, "stored": len(functions.turns)})
-    with open_store(embedder, "code") as store:
+    with turn_store(embedder, "code") as store:
         of = store.asker(functions)
         asked = [of.ask(one, one.text) for one in functions.questions]
     report.add("questions", len(asked), "")
@@ -104,7 +104,7 @@ def measure_functions(directory: Path, embedder: Embedder, name: str) -> Report:
 
 
 @dataclass(frozen=True)
-class Store:
+class TurnStore:
     """A store in a scratch directory, where all is written as memories of one modality."""
 
     cursor: duckdb.DuckDBPyConnection
@@ -121,7 +121,7 @@ class Store:
 
 
 @contextmanager
-def open_store(embedder: Embedder, modality: str) -> Iterator[Store]:
+def turn_store(embedder: Embedder, modality: str) -> Iterator[TurnStore]:
     with scratch_directory() as directory:
         database = Database(directory)
         try:
@@ -129,7 +129,7 @@ def open_store(embedder: Embedder, modality: str) -> Iterator[Store]:
             engine = IndexSet(directory / "indexes", database.cursor, embedder.info)
             engine.open({})
             writer = TurnWriter(Writer(database), engine, embedder, (TOOLSET, modality))
-            yield Store(database.cursor(), engine, writer, embedder)
+            yield TurnStore(database.cursor(), engine, writer, embedder)
             engine.close(save=False)
         finally:
             database.close()

@@ -300,6 +300,27 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
 @bench.command()
 @JSON
 @EMBEDDER
+@click.option(
+    "--fixture",
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Chains of memories (*.toml, docs/benchmarks.md), or a file or folder of LoCoMo.",
+)
+def causes(as_json: bool, embedder: str, fixture: Path) -> None:
+    """Measure whether the edges from cause to effect are right, and whether they answer "why".
+
+    \b
+    Example: thalweg bench causes --fixture tests/fixtures/causes.toml
+    """
+    from thalweg.bench.causes import measure_causes
+    from thalweg.bench.recall import load_for_recall
+
+    _show(lambda: measure_causes(fixture, load_for_recall(embedder), embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
 @click.argument("dataset")
 def pulse(as_json: bool, embedder: str, dataset: str) -> None:
     """Measure whether the pulse of Context Graph tells when one conversation follows another.
@@ -333,6 +354,26 @@ def trust(as_json: bool, embedder: str, dataset: str, fit: bool) -> None:
     from thalweg.bench.trust import measure_trust
 
     _show(lambda: measure_trust(dataset, load_for_recall(embedder), embedder, fit=fit), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
+def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure what a dream of Context Graph brings to questions that were asked again and again.
+
+    The data set is a file or folder of LoCoMo (docs/benchmarks.md): questions with several gold turns are asked five
+    times, then a dream joins what was recalled together, and all are asked again.
+
+    \b
+    Example: thalweg bench night locomo10.json
+    """
+    from thalweg.bench.night import measure_night
+    from thalweg.bench.recall import load_for_recall
+
+    _show(lambda: measure_night(dataset, load_for_recall(embedder), embedder, questions), as_json)
 
 
 @bench.command()

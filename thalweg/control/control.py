@@ -19,6 +19,7 @@ from streams.topics import MEMORY
 from thalweg.control import dead_letters
 from thalweg.control.hooks import hook_node
 from thalweg.control.search import search_node, why_node
+from thalweg.dreams.dreamer import Dreamer
 from thalweg.importing.stored import find_stored
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.running import Running
@@ -36,9 +37,16 @@ Report = Callable[[duckdb.DuckDBPyConnection, str], dict[str, Any]]
 class Control:
     """One for each node. `stop` is called to end it."""
 
-    def __init__(self, running: Running, spaces: Spaces, snapshots: AnalystSnapshots, stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        running: Running,
+        spaces: Spaces,
+        dreamer: Dreamer,
+        snapshots: AnalystSnapshots,
+        stop: Callable[[], None],
+    ) -> None:
         self.running, self.snapshots = running, snapshots
-        self._spaces, self._stop = spaces, stop
+        self._spaces, self._dreamer, self._stop = spaces, dreamer, stop
 
     async def handle(self, request: Request) -> Answer:
         """Answer a control request: `{"ok": true, ...}` or `{"ok": false, "error": sentence, "code": ...}`."""
@@ -59,7 +67,7 @@ class Control:
 
     async def status(self) -> Status:
         """Look at every part now."""
-        return await node_status(self.running, self._spaces)
+        return await node_status(self.running, self._spaces, self._dreamer)
 
     async def _status(self, request: Request) -> Answer:
         return (await self.status()).to_json()

@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from mcp_ingress.activity import Activity
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.credentials import Credentials
 from mcp_ingress.door import Door
@@ -24,7 +25,7 @@ from processors.embedding.model import Embedder
 from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
-from processors.frame.timer import timers
+from processors.frame.timer import TimerParts, timers
 from processors.memory.registry import COUNTED, ROLES, SOURCES
 from processors.memory.stages.embed import Embed
 from processors.telemetry.mirror import TelemetryMirror
@@ -44,6 +45,7 @@ from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
+from thalweg.dreams.dreamer import Dreamer
 from thalweg.environment import process_environment
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
@@ -80,6 +82,8 @@ class Node(Parts):
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
         self._with_stages = stages and settings.role != "ingress"
+        self._dreams = stages
+        """Also where the stages run elsewhere: a dream needs the store."""
         self._control: Control | None = None
 
     @property
@@ -126,16 +130,18 @@ class Node(Parts):
             http=describe(settings) if credentials else None,
             credentials=credentials,
         )
-        spaces, snapshots = Spaces(running), AnalystSnapshots(running)
+        spaces, dreamer, snapshots = Spaces(running), Dreamer(running), AnalystSnapshots(running)
         if credentials:
             await self._open_http(running, snapshots, credentials)
-        self._control = Control(running, spaces, snapshots, self.ask_to_stop)
+        self._control = Control(running, spaces, dreamer, snapshots, self.ask_to_stop)
         await self._open_sockets(running, self._control)
-        self._start_stages(running)  # after the door: a client that started this node waits for its first answer
-        self._guard("maintenance", self._maintain(running))
+        self._start_stages(running, parts)  # after the door: a client that started this node waits for its first answer
+        self._guard("maintenance", self._maintain(running, dreamer))
         self._guard("topics", self._look_for_topics(store))
         self._guard("spool", self._drain_spool(running))
         self._guard("spaces", spaces.run())
+        if self._dreams:
+            self._guard("dreams", dreamer.run())
 
     async def _open_store(self) -> tuple[Store, Embedder | None, Freshness]:
         """The store and its materialiser at work, the model, and the memory topic's end at this start."""
@@ -238,11 +244,11 @@ class Node(Parts):
     def _stages(self, parts: StageParts) -> list[Stage]:
         return parts.stages()
 
-    def _start_stages(self, running: Running) -> None:
+    def _start_stages(self, running: Running, parts: StageParts) -> None:
         """Start the Faust app and the timers."""
         if self._with_stages:
             self._guard("stages", run_stages(self.settings, self.log, running.runners, self._closers))
-            for timer in timers():
+            for timer in timers(TimerParts(parts, self.settings)):
                 self._guard(timer.name, timer.run(running.store.reader, self.log, self.clock))
 
     def _lag(self, store: Store, stages: Sequence[Stage]) -> Lag:
@@ -264,6 +270,7 @@ class Node(Parts):
 
     def _services(self, store: Store, embedder: Embedder | None) -> Services:
         settings = self.settings
+        activity = Activity(self.clock.monotonic)
         services = Services(
             log=self.log,
             applied=store.applied,
@@ -273,7 +280,7 @@ class Node(Parts):
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
-            parts=find_tools().parts(Setup(settings, process_environment(), embedder)),
+            parts={**find_tools().parts(Setup(settings, process_environment(), embedder)), Activity: activity},
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,
         )
@@ -321,7 +328,7 @@ class Node(Parts):
         await http.start()
         self._closers.append(http.stop)
 
-    async def _maintain(self, running: Running) -> None:
+    async def _maintain(self, running: Running, dreamer: Dreamer) -> None:
         """Every second, off every waited path: keyword commits, index saves, and how far behind each part is."""
         trimmed_at = self.clock.monotonic()
         while True:
@@ -332,7 +339,8 @@ class Node(Parts):
                 await asyncio.to_thread(trim)
             await running.lag.observe()
             idle_since, limit = running.socket.idle_since, self.settings.idle_exit_s
-            if limit and idle_since is not None and self.clock.monotonic() - idle_since > limit:
+            is_idle = idle_since is not None and not dreamer.is_dreaming
+            if limit and is_idle and self.clock.monotonic() - (idle_since or 0.0) > limit:
                 self.ask_to_stop()
 
     async def _drain_spool(self, running: Running) -> None:

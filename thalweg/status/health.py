@@ -10,6 +10,7 @@ from storage.disk import low_sentence
 from streams.errors import Unavailable
 from streams.topics import MEMORY
 from thalweg.control.dead_letters import count_states
+from thalweg.dreams.dreamer import Dreamer
 from thalweg.process.running import Running
 from thalweg.spaces.spaces import Spaces
 from thalweg.status.status import Status, stages_status
@@ -24,7 +25,7 @@ _MISPLACED = (
 )
 
 
-async def node_status(running: Running, spaces: Spaces) -> Status:
+async def node_status(running: Running, spaces: Spaces, dreamer: Dreamer) -> Status:
     """Look at every part now."""
     settings, lag = running.settings, running.lag
     await lag.observe()
@@ -52,6 +53,7 @@ async def node_status(running: Running, spaces: Spaces) -> Status:
         of_node={
             "http": running.http,
             "spaces": vectors,
+            "dreams": await dreamer.status(),
             "materialiser": vars(running.store.materialiser.counters),
             "indexes": indexes,
             "dead_letters": await running.store.reader.run(count_states),

@@ -13,12 +13,22 @@ TOOLSET = Toolset(
         "`inject_context` keeps it and says how new it is",
         "`search_graph` finds memories by meaning and words",
         "`get_memetic_status` says what to do next",
+        "`trigger_dream` rewires the memories at a session's end, or when the pulse suggests it",
     ),
     errors=ErrorStyle(
         codes={"unavailable": "storage", "log_unavailable": "storage"},
         plane="jsonrpc",
         explains=True,
-        rpc_codes={"rate_limited": INTERNAL_ERROR},
+        rpc_codes={
+            "rate_limited": INTERNAL_ERROR,
+            "bootstrap_error": -32110,
+            "drift_detector_error": -32111,
+            "drift_corrector_error": -32112,
+            "pruning_error": -32113,
+            "consolidation_error": -32114,
+            "subgoal_error": -32115,
+            "status_error": -32116,
+        },
     ),
     pulse=PULSE,
     texts={

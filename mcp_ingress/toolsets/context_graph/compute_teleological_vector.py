@@ -15,7 +15,8 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.memory_arguments import checked_content
 from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS, VIEW_NUMBERS, profile_for
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors, read_synergy
+from processors.context_graph.read.goals import Purposes
+from processors.context_graph.read.teleology import purpose, purpose_vectors, read_synergy
 from processors.context_graph.rules.correlations import PAIR_COUNT, profiled, strongest_pair
 from processors.context_graph.rules.fusion import trust
 from processors.context_graph.rules.groups import group_alignments, named
@@ -76,8 +77,8 @@ def _computed(
     reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
     content, now = arguments["content"], call.clock.now()
     asked = reader.of_text(content, encoded, now)
-    purpose = provisional_purpose(reader, call.part(Purposes))
-    aligned, synergy = purpose_vectors(purpose, [asked])[0], read_synergy(cursor, call.namespace)
+    towards, goal = purpose(reader, call.part(Purposes))
+    aligned, synergy = purpose_vectors(towards, [asked])[0], read_synergy(cursor, call.namespace)
     weights = None if profile is None else np.array(profile.embedder_weights)
     correlated = profiled(aligned, synergy, weights)
     groups = named(group_alignments(aligned, weights))
@@ -87,9 +88,9 @@ def _computed(
         "cross_correlations": _rounded(correlated),
         "group_alignments": {name: round(value, DIGITS) for name, value in groups.items()},
         "confidence": round(trusted.value, DIGITS),
-        "provisional": True,
+        "provisional": goal is None,
     }
-    at = now.timestamp() if purpose is None else purpose.moment.at
+    at = now.timestamp() if towards is None else towards.moment.at
     if arguments["compute_tucker"]:
         vector["tucker_core"] = _core(decompose(common(asked, at), ranks), ranks)
     more: dict[str, Any] = {

@@ -14,7 +14,8 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.profile_queries import VIEW_NUMBERS, profile_for
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors, read_synergy
+from processors.context_graph.read.goals import Purposes
+from processors.context_graph.read.teleology import purpose, purpose_vectors, read_synergy
 from processors.context_graph.rules import fusion, profiles
 from processors.context_graph.rules.memories import vector_id_of
 from processors.context_graph.rules.tucker import decompose
@@ -68,9 +69,9 @@ def _fused(
     if memory is None:
         message = f"There is no memory {arguments['memory_id'][:80]!r}: `memory_id` takes a `fingerprintId`."
         raise Refused(message, reason="not_found", field="memory_id")
-    purpose = provisional_purpose(reader, call.part(Purposes)) or memory
-    aligned, synergy = purpose_vectors(purpose, [memory])[0], read_synergy(cursor, call.namespace)
-    views = common(memory, purpose.moment.at).astype(np.float64)
+    towards = purpose(reader, call.part(Purposes)).centre or memory
+    aligned, synergy = purpose_vectors(towards, [memory])[0], read_synergy(cursor, call.namespace)
+    views = common(memory, towards.moment.at).astype(np.float64)
     chosen = weights or (profiles.EQUAL if profile is None else profile.embedder_weights)
     method = arguments["fusion_method"]
     if profile is not None and method == profiles.DEFAULT_FUSION:

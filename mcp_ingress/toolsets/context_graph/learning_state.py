@@ -10,9 +10,10 @@ from typing import Any
 import duckdb
 
 from mcp_ingress.call import Call
+from mcp_ingress.toolsets.context_graph.dreams import Dreams, State
 from mcp_ingress.toolsets.context_graph.pulse import read_means
 from processors.context_graph.rules.johari import REASONS, advised
-from processors.context_graph.rules.learning import Means, consolidation_phase
+from processors.context_graph.rules.learning import ConsolidationPhase, Means, consolidation_phase
 from storage.statements import execute
 
 ACTIVE_S = 600
@@ -39,7 +40,18 @@ async def read_learning_state(call: Call) -> LearningState:
     now = call.clock.now().replace(tzinfo=None)
     last, active = await call.read(lambda cursor: _last_memory(cursor, call.namespace, now))
     means = await read_means(call.services, call.namespace)
-    return LearningState(means, consolidation_phase(active), None if last is None else _advisory(means, last, now))
+    return LearningState(
+        means,
+        _phase(call.part(Dreams).state(call.namespace), active),
+        None if last is None else _advisory(means, last, now),
+    )
+
+
+def _phase(state: State, calls: int) -> ConsolidationPhase:
+    """Of a dream that runs its own; else by how much was called of late."""
+    if state == "Waking":
+        return "Wake"
+    return consolidation_phase(calls) if state == "Awake" else state
 
 
 def _last_memory(cursor: duckdb.DuckDBPyConnection, namespace: str, now: datetime) -> tuple[str | None, int]:
@@ -65,4 +77,5 @@ def _advisory(means: Means, last: str, now: datetime) -> dict[str, Any]:
     novel_s = 0.0 if means.novel_since is None else (now - means.novel_since).total_seconds()
     action = advised(means.entropy, means.coherence, novel_s)
     search = {"tool": "search_graph", "arguments": {"query": last[:MAX_QUERY], "topK": 5}}
-    return {"action": action, "why": REASONS[action], "call": search}
+    dream = {"tool": "trigger_dream", "arguments": {}}
+    return {"action": action, "why": REASONS[action], "call": dream if action == "trigger_dream" else search}

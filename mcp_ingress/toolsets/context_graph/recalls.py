@@ -7,13 +7,13 @@ from typing import Any
 
 from mcp_ingress.call import Call
 from processors.context_graph.rules.memories import query_vector_id
-from streams.event_types.context_graph import MAX_RECALLED, VIEWS
+from streams.event_types.context_graph import MAX_CHAINS, MAX_RECALLED, VIEWS
 
 
 def leave_recall(
     call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]], priors: Sequence[float | None]
 ) -> str:
-    """Leave ids, `views` and `priors` of an answer's rows, best first, in the background. Nothing of no rows.
+    """Leave ids, `views`, `path` and `priors` of an answer's rows, best first, in the background; nothing of no rows.
 
     Returns the id of the query.
     """
@@ -26,13 +26,17 @@ def leave_recall(
         }
         for row, prior in zip(rows[:MAX_RECALLED], priors, strict=False)
     ]
+    walked = [row["path"] for row in rows if "path" in row]
     query_id = query_vector_id(call.namespace, query)
-    leave_results(call, tool, query_id, results)
+    leave_results(call, tool, query_id, results, walked)
     return query_id
 
 
-def leave_results(call: Call, tool: str, query_id: str, results: Sequence[Mapping[str, Any]]) -> None:
-    """Leave results as the event has them, of a query that has an id already."""
+def leave_results(
+    call: Call, tool: str, query_id: str, results: Sequence[Mapping[str, Any]], chains: Sequence[Sequence[str]] = ()
+) -> None:
+    """Leave results as the event has them, of a query that has an id already, and the chains that led to them."""
     if results:
         about = {"query_vector_id": query_id, "tool": tool, "session_id": call.session_id}
-        call.leave("context.memory.recalled", {**about, "results": list(results[:MAX_RECALLED])})
+        walked = {"chains": [list(chain) for chain in chains[:MAX_CHAINS]]} if chains else {}
+        call.leave("context.memory.recalled", {**about, "results": list(results[:MAX_RECALLED]), **walked})

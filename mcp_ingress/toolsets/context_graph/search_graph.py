@@ -10,7 +10,6 @@ from datetime import UTC
 from typing import Any, NamedTuple
 
 import duckdb
-import numpy as np
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
@@ -19,9 +18,15 @@ from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
 from processors.context_graph.read.calibration import read_calibration
+from processors.context_graph.read.corrections import deep_enough, read_correction, reordered
+from processors.context_graph.read.drift import DriftCache, DriftReader
+from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of
-from processors.context_graph.read.teleology import Purposes, provisional_purpose, purpose_vectors
+from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
+from processors.context_graph.rules.chains import chains
+from processors.context_graph.rules.corrections import REORDERED, Correction
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
@@ -79,17 +84,24 @@ def _search(
     least: float,
 ) -> _Found:
     """What is found: one turn on a reader thread."""
-    ranked = search(cursor, indexes, _deep(query, least), prefetched)
+    correction = read_correction(cursor, call.namespace)
+    deep = query if correction.is_empty else deep_enough(query)
+    ranked = search(cursor, indexes, _deep(deep, least), prefetched)
     trusted = relevance_of(ranked.hits, read_calibration(cursor, call.namespace))
-    found, nearness = _near_enough(indexes, query, ranked, least)
     relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
-    memories = _read_memories(cursor, call.namespace, found.hits)
+    found, nearness = _near_enough(indexes, deep, ranked, least)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+    hits, added = _corrected(reader, correction, found.hits, call)
+    found = replace(found, hits=hits[: query.limit])
+    memories = _read_memories(cursor, call.namespace, found.hits)
     compared = _compared(reader, query, found.hits, nearness, call)
+    paths = _paths(cursor, call.namespace, [hit.record_id for hit in found.hits])
     rows = [
         _shown(hit, nearness[hit.label], memories, call.namespace)
         | {"relevance": shown_probability(relevance[hit.label][1])}
         | compared[hit.record_id]
+        | ({"correction": round(added[hit.record_id], 6)} if hit.record_id in added else {})
+        | paths.get(hit.record_id, {})
         for hit in found.hits
     ]
     return _Found(rows, [relevance[hit.label][0] for hit in found.hits], trusted.nothing, found.degraded)
@@ -98,6 +110,25 @@ def _search(
 def _deep(query: Query, least: float) -> Query:
     """The query for enough hits to leave some out and to judge the first; its candidates stay the same."""
     return replace(query, limit=EVERY_HIT if least > 0 else max(query.limit, FIRST), pool=query.pool_size)
+
+
+def _corrected(
+    reader: FingerprintReader, correction: Correction, hits: list[SearchHit], call: Call
+) -> tuple[list[SearchHit], Mapping[str, float]]:
+    """The hits as the correction of drift in force orders them, and what it adds to scores; as they are without one."""
+    goal = None if correction.is_empty else read_north_star(reader.cursor, reader.namespace)
+    if goal is None:
+        return hits, {}
+    aligned = DriftReader(reader, call.part(Purposes), call.part(DriftCache), goal).purpose_vectors(
+        [hit.record_id for hit in hits[:REORDERED]]
+    )
+    return reordered(hits, correction, aligned)
+
+
+def _paths(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
+    """By memory the path over edges from the best result to it, where it has two hops or more."""
+    found = chains(ids, edges_among(cursor, namespace, ids)) if len(ids) > 2 else {}
+    return {one: {"path": list(path)} for one, path in found.items() if len(path) > 2}
 
 
 def _near_enough(
@@ -126,15 +157,14 @@ def _compared(
         return {}
     asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
     aligned = alignments(asked, stored)
-    purpose = provisional_purpose(reader, call.part(Purposes))
-    purposes = purpose_vectors(purpose, [asked, *stored])
+    purposes = purpose_vectors(purpose(reader, call.part(Purposes)).centre, [asked, *stored])
     similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
     return {
         str(one.memory_id): {
             "views": _said(aligned[place].tolist()),
             "purposeAlignment": round(float(similar[place]), DIGITS),
             "dominantEmbedder": f"E{dominant[place] + 1}",
-            "thetaToNorthStar": _mean(purposes[place + 1]),
+            "thetaToNorthStar": round(mean_alignment(purposes[place + 1]), DIGITS),
         }
         for place, one in enumerate(stored)
     }
@@ -142,12 +172,6 @@ def _compared(
 
 def _said(aligned: Sequence[float]) -> dict[str, float]:
     return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
-
-
-def _mean(purpose: np.ndarray) -> float:
-    """The mean alignment with the purpose over the views that say something; 0 where none does."""
-    known = purpose[~np.isnan(purpose)]
-    return round(float(known.mean()), DIGITS) if len(known) else 0.0
 
 
 class _MemoryRow(NamedTuple):
@@ -242,6 +266,10 @@ TOOL = Tool(
                             "type": ["number", "null"],
                             "description": "How probably it is right: of ten rows with 0.7 about seven are",
                         },
+                        "correction": {
+                            "type": "number",
+                            "description": "Added to the score of the first ten by a correction of drift in force",
+                        },
                         "modality": _TEXT,
                         "importance": _UNIT,
                         "tags": {"type": "array", "items": _TEXT},
@@ -258,6 +286,12 @@ TOOL = Tool(
                             "type": "number",
                             "description": "Its mean alignment with the purpose; until a goal is found, with the most "
                             "central of the first memories",
+                        },
+                        "path": {
+                            "type": "array",
+                            "items": _TEXT,
+                            "minItems": 3,
+                            "description": "The results over whose edges it is reached from the first one, both named",
                         },
                         **REPEATED,
                         **CHANGED,

@@ -18,7 +18,8 @@ from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS
 from mcp_ingress.toolsets.context_graph.recalls import leave_results
 from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, read_contents, unknown_vector
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.read.teleology import MOST_CANDIDATES, Compared, Purposes, compare, read_synergy
+from processors.context_graph.read.goals import Purposes
+from processors.context_graph.read.teleology import CANDIDATES, MOST_CANDIDATES, Compared, compare, read_synergy
 from processors.context_graph.rules import strategies
 from processors.context_graph.rules.fusion import trust
 from processors.context_graph.rules.groups import GROUPS, VIEW_COUNT, named
@@ -70,8 +71,9 @@ async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any
         contents = read_contents(cursor, call.namespace, [row["id"] for row in rows])
         return found, used, [{**row, "content": contents[row["id"]]} for row in rows if row["id"] in contents]
 
-    chosen = Filter(call.namespace, toolsets=(TOOLSET,))
-    return await call.search(asked.text, chosen, MOST_CANDIDATES, compared)
+    has_choice = any(name in arguments for name in ("specific_groups", "specific_embedder"))
+    most = MOST_CANDIDATES if has_choice else min(max(CANDIDATES, arguments["max_results"]), MOST_CANDIDATES)
+    return await call.search(asked.text, Filter(call.namespace, toolsets=(TOOLSET,)), most, compared)
 
 
 def _check(arguments: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,6 +72,22 @@ class _Tokens:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedTokens:
+    """A stored text and its content tokens: (n,) ids, (n, WIDTH) int8 rows, and the (n,) characters at which they begin.
+
+    `position`: of its memory in the log.
+    """
+
+    memory_id: str
+    label: int
+    text: str
+    position: int
+    ids: np.ndarray
+    codes: np.ndarray
+    starts: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class _MemoryText:
     """What of a stored memory never changes under one model, but for its vectors."""
 
@@ -117,6 +134,11 @@ class FingerprintReader:
     cache: FingerprintCache
     namespace: str
 
+    @cached_property
+    def _token_embedder(self) -> TokenEmbedder | None:
+        """The embedder when it gives tokens: to ask that of it takes as long as to find a text's."""
+        return self.embedder if isinstance(self.embedder, TokenEmbedder) else None
+
     def stored(self, ids: Sequence[str]) -> list[Fingerprint | None]:
         """The fingerprints of memories, in the order of their ids; None of one that the store does not have.
 
@@ -129,8 +151,9 @@ class FingerprintReader:
         memories = self.cache.known(space, labels)
         if missing := [label for label in labels if label not in memories]:
             read = self._read(missing, tokens)
-            has_tokens = isinstance(self.embedder, TokenEmbedder)  # then one without waits for its vectors
-            self.cache.keep(space, {label: one for label, one in read.items() if one.pools or not has_tokens})
+            # with such a model one without tokens waits for its vectors
+            whole = {label: one for label, one in read.items() if one.pools or self._token_embedder is None}
+            self.cache.keep(space, whole)
             memories |= read
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
         return [
@@ -191,7 +214,7 @@ class FingerprintReader:
             "WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ?",
             [list(labels), self.namespace],
         ).fetchall()
-        places = self._places({row[4] for row in rows if row[4] is not None})
+        places = self._places({row[4] for row in rows if row[4] is not None}, labels)
         found = {}
         for label, kind, text, at, session_id, position in rows:
             features = text_features(text, kind)
@@ -199,15 +222,16 @@ class FingerprintReader:
             found[label] = _MemoryText(Moment(at, session_id, places.get(label), position), features, pools)
         return found
 
-    def _places(self, sessions: set[str]) -> dict[int, int]:
-        """The place from 0 of each memory in these sessions, by label."""
+    def _places(self, sessions: set[str], labels: Sequence[int]) -> dict[int, int]:
+        """The place from 0 in these sessions of each of these memories, by label."""
         if not sessions:
             return {}
         rows = execute(
             self.cursor,
-            'SELECT label, row_number() OVER (PARTITION BY session_id ORDER BY "offset", label) - 1 FROM documents '
-            "WHERE namespace = ? AND toolset = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
-            [self.namespace, TOOLSET, sorted(sessions)],
+            'FROM (SELECT label, row_number() OVER (PARTITION BY session_id ORDER BY "offset", label) - 1 AS place '
+            "FROM documents WHERE namespace = ? AND toolset = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))) "
+            "SELECT label, place WHERE label IN (SELECT unnest(?::BIGINT[]))",
+            [self.namespace, TOOLSET, sorted(sessions), list(labels)],
         ).fetchall()
         return dict(rows)
 
@@ -233,22 +257,45 @@ class FingerprintReader:
                 break
         return _Tokens(parts) if count else None
 
+    def placed(self, labels: Sequence[int]) -> list[PlacedTokens]:
+        """The memories with these labels whose tokens are stored, and where these stand in their first MAX_CHARS."""
+        rows = execute(
+            self.cursor,
+            f'SELECT label, record_id, left(text, {MAX_CHARS}), "offset" FROM documents '
+            "WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ? AND toolset = ? ORDER BY label",
+            [list(labels), self.namespace, TOOLSET],
+        ).fetchall()
+        live, found = self.indexes.spaces.live, []
+        for label, memory_id, text, position in rows:
+            tokens = None if live is None else self._tokens(live, label)
+            starts = None if tokens is None else self._text_starts(text, tokens)
+            if tokens is not None and starts is not None:
+                count = min(len(starts), len(tokens.ids))
+                kept = tokens.ids[:count], tokens.codes[:count], starts[:count]
+                found.append(PlacedTokens(memory_id, label, text, position, *kept))
+        return found
+
     def _pools(self, text: str, spans: MarkedSpans, tokens: _Tokens) -> Pools | None:
         """The pools of a stored text: the tokens of each passage are found in it, where it has spans."""
+        starts = self._text_starts(text, tokens) if spans else None
+        return token_features(tokens.ids, tokens.codes, starts, spans).pools
+
+    def _text_starts(self, text: str, tokens: _Tokens) -> np.ndarray | None:
+        """Where the tokens of a stored text begin in it, passage by passage; None where they are not this text's."""
         starts = []
-        for passage, ids, _ in tokens.parts if spans else ():
+        for passage, ids, _ in tokens.parts:
             begin, end = (0, len(text)) if passage is None else (passage.start, passage.end)
             inner = self._starts(text[begin:end], ids)
             if inner is None:
-                return token_features(tokens.ids, tokens.codes, None).pools
+                return None
             starts.append(inner + begin)
-        return token_features(tokens.ids, tokens.codes, np.concatenate(starts) if starts else None, spans).pools
+        return np.concatenate(starts) if starts else None
 
     def _starts(self, text: str, ids: np.ndarray) -> np.ndarray | None:
         """Where each of these word pieces begins in a text; None where they are not this text's."""
-        if not isinstance(self.embedder, TokenEmbedder):
+        if self._token_embedder is None:
             return None
-        [pieces] = self.embedder.piece_starts([text])
+        [pieces] = self._token_embedder.piece_starts([text])
         same = np.array_equal(pieces.ids[: len(ids)], ids)
         return pieces.starts[: len(ids)] if same else None
 

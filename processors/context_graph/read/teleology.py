@@ -5,16 +5,17 @@ Until a goal is bootstrapped the purpose is provisional: the centre of the first
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.goals import Purposes, purpose_of, read_north_star
 from processors.context_graph.rules import synergy
+from processors.context_graph.rules.goals import Goal
 from processors.context_graph.rules.groups import VIEW_COUNT
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments
@@ -31,26 +32,22 @@ if TYPE_CHECKING:
     from storage.search.records.matches import DocumentMatches
 
 FIRST = 50
-MOST_CANDIDATES = 400
-"""A namespace with no more memories has all of them compared, a larger one those that the search engine proposes."""
+CANDIDATES, MOST_CANDIDATES = 50, 400
+"""A namespace with no more memories has all of them compared, a larger one those that the search engine ranks first.
+
+With 50 a search finds more of what is right than with 400, and takes a quarter of the time; 400 are for one that compares
+single views, which the engine does not rank by.
+"""
 _SIDE = 200
-"""Candidates of each side of the engine."""
+"""Candidates of each side of the engine, at most."""
 
 
-class Purposes:
-    """Provisional purposes that will not change any more, by namespace and space. Any number of threads."""
+class Purpose(NamedTuple):
+    """What memories are aligned with: the centre of a goal, or without one of the first memories."""
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], Fingerprint] = {}
-        self._lock = threading.Lock()
-
-    def known(self, namespace: str, space: str) -> Fingerprint | None:
-        with self._lock:
-            return self._found.get((namespace, space))
-
-    def keep(self, namespace: str, space: str, purpose: Fingerprint) -> None:
-        with self._lock:
-            self._found[namespace, space] = purpose
+    centre: Fingerprint | None
+    """None in an empty store"""
+    goal: Goal | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def compare(
     at: datetime,
     memory_id: str | None = None,
 ) -> Compared:
-    """Compare a text with the memories of its namespace. `memory_id`: the stored memory whose text it is."""
+    """Compare a text with at most `query.limit` memories of its namespace, and with `memory_id`, whose text it is."""
     ids, degraded = _candidates(reader, query, prefetched)
     if memory_id is not None and memory_id not in ids:
         ids = [memory_id, *ids]
@@ -85,24 +82,38 @@ def compare(
         asked = reader.of_text(query.text, EncodedQuery(query.vector, query.tokens, query.space), at)
     else:
         asked = reader.as_query(own)
-    purpose = provisional_purpose(reader, purposes)
+    towards = purpose(reader, purposes).centre
     return Compared(
         [str(one.memory_id) for one in found],
         alignments(asked, found).astype(np.float64),
-        purpose_vectors(purpose, [asked])[0],
-        purpose_vectors(purpose, found),
+        purpose_vectors(towards, [asked])[0],
+        purpose_vectors(towards, found),
         degraded,
     )
 
 
-def purpose_vectors(purpose: Fingerprint | None, texts: Sequence[Fingerprint]) -> np.ndarray:
-    """[n, 13]: how each text is aligned with the purpose; zeros without one."""
-    if purpose is None:
+def purpose_vectors(towards: Fingerprint | None, texts: Sequence[Fingerprint]) -> np.ndarray:
+    """[n, 13]: how each text is aligned with a purpose; zeros without one."""
+    if towards is None:
         return np.zeros((len(texts), VIEW_COUNT))
-    return alignments(purpose, texts).astype(np.float64)
+    return alignments(towards, texts).astype(np.float64)
 
 
-def provisional_purpose(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
+def mean_alignment(aligned: np.ndarray) -> float:
+    """The mean of (13,) alignments over the views that say something; 0 where none does."""
+    known = aligned[~np.isnan(aligned)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
+    """The North Star's centre; until there is one, the centre of the first memories."""
+    goal = read_north_star(reader.cursor, reader.namespace)
+    if goal is not None and (found := purpose_of(reader, purposes, goal)) is not None:
+        return Purpose(found, goal)
+    return Purpose(_provisional(reader, purposes))
+
+
+def _provisional(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
     """The centre of the first memories in the order of the log; None in an empty store."""
     live = reader.indexes.spaces.live
     space = "" if live is None else live.model.space
@@ -126,12 +137,22 @@ def read_synergy(cursor: duckdb.DuckDBPyConnection, namespace: str) -> np.ndarra
 def _candidates(
     reader: FingerprintReader, query: Query, prefetched: DocumentMatches | None
 ) -> tuple[list[str], str | None]:
-    every = _first_ids(reader.cursor, reader.namespace, MOST_CANDIDATES + 1)
-    if len(every) <= MOST_CANDIDATES:
-        return every, None
-    deep = replace(query, limit=MOST_CANDIDATES, pool=_SIDE, distinct=False)
+    allowed = reader.indexes.records.allowed(reader.cursor, query.filter)
+    if len(allowed.labels) <= query.limit:
+        return _ids(reader.cursor, reader.namespace, allowed.labels), None
+    deep = replace(query, pool=min(query.limit, _SIDE), distinct=False)
     found = search(reader.cursor, reader.indexes, deep, prefetched)
     return [hit.record_id for hit in found.hits], found.degraded
+
+
+def _ids(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray) -> list[str]:
+    rows = execute(
+        cursor,
+        "SELECT record_id FROM documents WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ? "
+        'ORDER BY "offset", label',
+        [labels.tolist(), namespace],
+    ).fetchall()
+    return [str(row[0]) for row in rows]
 
 
 def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> list[str]:

@@ -13,7 +13,7 @@ from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
 from streams.event_types.context_graph import MEMORY_RECALLED, MEMORY_STORED
 from streams.events import LoggedEvent
 
-RECALLS = "context_recalls"
+RECALLS, TRAVERSALS = "context_recalls", "context_traversals"
 
 
 def _stored_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -35,6 +35,9 @@ def _recalled(logged: LoggedEvent, rows: Rows) -> None:
     for rank, result in enumerate(data["results"], 1):
         found = {name: result.get(name) for name in ("memory_id", "similarity", "prior", "alignments")}
         rows.insert(RECALLS, about | found | {"rank": rank, "recalled_at": at(logged.event.time)})
+    for path in dict.fromkeys(map(tuple, data.get("chains") or ())):  # once a request
+        row = {"path": " ".join(path), "hops": len(path) - 1, "tool": data["tool"]}
+        rows.insert(TRAVERSALS, row | {"traversed_at": at(logged.event.time)})
 
 
 REDUCERS = {MEMORY_STORED: Reducer(_stored, _stored_reads), MEMORY_RECALLED: Reducer(_recalled)}

@@ -21,8 +21,8 @@ NOVEL_S = 300
 INCOHERENT_BELOW = 0.4
 REASONS: dict[Action, str] = {
     "direct_recall": "What comes is known and fits what is here: search before you work it out again.",
-    "trigger_dream": "What comes is new and stands alone. Nothing dreams in this version: look for what belongs to it "
-    "yourself, and store what connects them.",
+    "trigger_dream": "What comes is new and stands alone: a dream joins it with what it has something in common with. "
+    "It begins while hardly anything is stored or recalled, or with `force`.",
     "get_neighborhood": "What came last fits badly with what is here, though it is not new: read what lies around it.",
     "epistemic_action": "What came last is new, and its neighbours agree with each other: check it against them.",
 }

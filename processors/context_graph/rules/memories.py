@@ -13,7 +13,7 @@ from streams.events import Event
 from streams.ids import derived_id, document_label
 
 TOOLSET = "context_graph"
-MEMORIES, CONTENTS = "context_memories", "context_contents"
+MEMORIES, CONTENTS, ENDS = "context_memories", "context_contents", "context_ends"
 IMPORTANCE = 0.5
 LEARNED = ("entropy", "coherence", "surprise", "emotional_weight", "learning_score")
 """What is known of a memory's learning: fields of the injected event and columns of its row."""
@@ -58,14 +58,22 @@ def clean_tags(tags: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys(tag.strip() for tag in tags or () if tag.strip()))
 
 
+def united(tags: Iterable[Iterable[str]]) -> list[str]:
+    """The tags of several memories, each once, in their order."""
+    return list(dict.fromkeys(tag for some in tags for tag in some))
+
+
 def text_of(event: Event) -> str | None:
     """What of a stored or injected memory becomes a vector; None when it has no words."""
     data = event.data
     if not data["content"].strip():
         return None
-    return searched_text(
-        data["content"], data.get("modality") or TEXT, data.get("rationale"), clean_tags(data.get("tags"))
-    )
+    return words_of(data["content"], data.get("modality"), data.get("rationale"), clean_tags(data.get("tags")))
+
+
+def words_of(content: str, modality: str | None, rationale: str | None, tags: Sequence[str]) -> str | None:
+    """As `text_of`, of the parts of a memory."""
+    return searched_text(content, modality or TEXT, rationale, tags)
 
 
 def refusal(event: Event) -> Outcome | None:
@@ -75,6 +83,13 @@ def refusal(event: Event) -> Outcome | None:
     if text_of(event) is None:
         return Outcome("refused", "invalid_argument", WORDLESS.format(modality=event.data["modality"]))
     return None
+
+
+def living_id(rows: Rows, memory_id: str) -> str:
+    """The id of the memory that stands for this one: what it was merged into, over any number of merges."""
+    while (end := rows.get(ENDS, memory_id)) is not None:
+        memory_id = end["merged_into"]
+    return memory_id
 
 
 def keep_reads(event: Event) -> Iterable[tuple[str, Key]]:
@@ -88,7 +103,7 @@ def keep_reads(event: Event) -> Iterable[tuple[str, Key]]:
 
 
 def keep(event: Event, rows: Rows) -> Kept:
-    """Keep the content of an event as a new memory, or count it for the one that has it.
+    """Keep the content of an event as a new memory, or count it for the one that has it or stands for that one.
 
     `refusal` has let it pass. Of what is there already the tags are united, the importance is the higher one, and what
     it lacks is added: rationale, learning.
@@ -98,10 +113,10 @@ def keep(event: Event, rows: Rows) -> Kept:
     importance = IMPORTANCE if given is None else float(given)
     learned = {name: data.get(name) for name in LEARNED}
     known = rows.get(CONTENTS, hash_of(data["content"]))
-    row = None if known is None else rows.get(MEMORIES, known["memory_id"])
+    row = None if known is None else rows.get(MEMORIES, living_id(rows, known["memory_id"]))
     if row is None:
         row = _new(event, tags) | learned | {"importance": importance}
-        _make_searchable(rows, row, moment)
+        make_searchable(rows, row)
         rows.put(CONTENTS, {"content_hash": row["content_hash"], "memory_id": row["memory_id"]})
         rows.put(MEMORIES, row)
         return Kept(event.id, row, deduplicated=False)
@@ -144,7 +159,7 @@ def _new(event: Event, tags: Sequence[str]) -> Row:
     }
 
 
-def _make_searchable(rows: Rows, row: Row, moment: Any) -> None:
+def make_searchable(rows: Rows, row: Row) -> None:
     """The document of a memory: its text, and its tags as words and as a filter."""
     text = row["searched"] or row["content"]
     words = "\n".join([text, ", ".join(row["tags"])]) if row["tags"] else text
@@ -153,7 +168,7 @@ def _make_searchable(rows: Rows, row: Row, moment: Any) -> None:
         TOOLSET,
         row["modality"],
         words,
-        created_at=moment,
+        created_at=row["created_at"],
         session_id=row["session_id"],
         tags=row["tags"],
     )

@@ -65,9 +65,13 @@ def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Colle
 
 
 def nearest_memories(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, space: Space, texts: Sequence[tuple[str, np.ndarray]]
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    space: Space,
+    texts: Sequence[tuple[str, np.ndarray]],
+    toolset: str | None = None,
 ) -> list[list[Memory]]:
-    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, nearest first.
+    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, or of one toolset in it, nearest first.
 
     The index is read once for all; where records of other namespaces, or passages, take the places of a namespace's
     own, it is read again for this one alone.
@@ -75,17 +79,17 @@ def nearest_memories(
     if not texts:
         return []
     near = space.nearest_to_each(np.stack([vector for _, vector in texts]), NEAREST, LEAST_COSINE)
-    rows = _read(cursor, {label for matches in near for label, _ in matches})
     labels: dict[str, np.ndarray] = {}
+    asked = () if toolset is None else (toolset,)
     found: list[list[Memory]] = []
     for (namespace, vector), matches in zip(texts, near, strict=True):
-        own = _of(namespace, matches, rows)
+        own = _read(cursor, indexes, namespace, matches, toolset)
         if len(own) < len(matches) == NEAREST:
             if namespace not in labels:
-                labels[namespace] = resolve(cursor, Filter(namespace, exclude_merged=False))
+                labels[namespace] = resolve(cursor, Filter(namespace, toolsets=asked, exclude_merged=False))
             [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
             close = [match for match in matches if match[1] >= LEAST_COSINE]
-            own = _of(namespace, close, _read(cursor, {label for label, _ in close}))
+            own = _read(cursor, indexes, namespace, close, toolset)
             indexes.yield_to_callers()
         found.append(own)
     return found
@@ -115,16 +119,13 @@ def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Se
     return {record_id for (record_id,) in rows}
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, labels: Collection[int]) -> dict[int, tuple[str, Memory]]:
-    """label -> (namespace, memory)."""
-    if not labels:
-        return {}
-    rows = cursor.execute(
-        f"SELECT namespace, {_COLUMNS} FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [sorted(labels)]
-    ).fetchall()
-    return {row[1]: (row[0], Memory(*row[1:])) for row in rows}
-
-
-def _of(namespace: str, matches: Matches, rows: Mapping[int, tuple[str, Memory]]) -> list[Memory]:
-    own = [(rows[label], cosine) for label, cosine in matches if label in rows]
-    return [memory._replace(cosine=cosine) for (of, memory), cosine in own if of == namespace]
+def _read(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, matches: Matches, toolset: str | None
+) -> list[Memory]:
+    """Those of the matches that are the namespace's own, and of this toolset where it is named."""
+    hits = indexes.records.documents.hits(cursor, namespace, [label for label, _ in matches])
+    return [
+        Memory(label, hit.record_id, hit.kind, hit.text, hit.created_at, cosine)
+        for label, cosine in matches
+        if (hit := hits.get(label)) is not None and toolset in (None, hit.toolset)
+    ]

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from processors.memory.rules.former import contents, gives_up
 from processors.memory.rules.slots import HEAD, Slot, difference, slots_of
-from processors.memory.rules.statement import Statement, is_content, measure, statements_of, stem
+from processors.memory.rules.statement import STATEMENTS, Statement, is_content, measure, statements_of, stem
 from processors.memory.rules.vocabulary import (
     AT,
     AUXILIARIES,
@@ -48,7 +49,11 @@ from processors.memory.rules.vocabulary import (
     VAGUE,
 )
 
+PAIRS = 2048
+"""The answer of a write and the stage `changes` compare the same pairs, one soon after the other."""
 
+
+@lru_cache(maxsize=PAIRS)
 def changes(older: str, newer: str) -> bool:
     """Whether a sentence of the newer text changes what a sentence of the older one says."""
     return any(_revises(one, other) or _denies(one, other) for one, other in _pairs(older, newer))
@@ -75,6 +80,7 @@ def _revises(older: Statement, newer: Statement) -> bool:
     return _turns(older, newer) or _has_another_value(older, newer) or _fills_slot(older, newer)
 
 
+@lru_cache(maxsize=STATEMENTS)
 def _is_told(statement: Statement) -> bool:
     """Whether it tells of an occasion, which another one does not change: `fixed a bug in …`."""
     words, stems = statement.plain, statement.words
@@ -127,6 +133,7 @@ def _is_filled(older: Statement, newer: Statement, one: int, other: int) -> bool
     return Values(before, old.words, new.words, _says_how(old, new, older, newer)).excludes(newer.is_marked)
 
 
+@lru_cache(maxsize=STATEMENTS)
 def _subject(statement: Statement) -> frozenset[str]:
     """The words before the first relation of a statement."""
     slots = slots_of(statement.words)
@@ -219,7 +226,8 @@ def _has_another_value(older: Statement, newer: Statement) -> bool:
     )
 
 
-def _ends(words: Sequence[str]) -> list[int]:
+@lru_cache(maxsize=STATEMENTS)
+def _ends(words: tuple[str, ...]) -> Sequence[int]:
     """Where a sentence may be taken to end: at its end, and before what says since when or why."""
     return [len(words), *(place for place, word in enumerate(words) if place and word in CUTS)]
 
@@ -278,11 +286,11 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
         yield Values(a[:before], x, y, are_qualities)
     elif x and y and max(len(x), len(y)) <= 3 and _is_of_one(frame):
         yield Values(("be",), x, y, False)
-    for first in _places(a):
-        for second in _places(b):
-            one_head, other_head = (frozenset(filter(is_content, words)) for words in (a[:first], b[:second]))
-            is_related = a[first - 1] == b[second - 1] or (measure(a[first]) and measure(b[second]))
-            if is_related and one_head == other_head and len(one_head) > 1 and a[:first] != b[:second]:
+    for first, head in _heads(a):
+        for second, other_head in _heads(b):
+            if head != other_head or a[:first] == b[:second]:
+                continue
+            if a[first - 1] == b[second - 1] or (measure(a[first]) and measure(b[second])):
                 rest = _alike(a[first:][::-1], b[second:][::-1])
                 yield Values(a[:first], a[first : one - rest], b[second : other - rest], False)
 
@@ -318,9 +326,12 @@ def _is_of_one(frame: Sequence[str]) -> bool:
     return bool(frame) and (frame[0] in OWNS or (frame[0] == "be" and bool(SOLE & set(frame[1:3]))))
 
 
-def _places(words: Sequence[str]) -> list[int]:
-    """Where a value may begin: after a preposition, and at a number."""
-    return [place for place in range(1, len(words)) if words[place - 1] in PLACES or measure(words[place])]
+@lru_cache(maxsize=STATEMENTS)
+def _heads(words: tuple[str, ...]) -> Sequence[tuple[int, frozenset[str]]]:
+    """Where a value may begin, after a preposition and at a number, and what precedes it, where that is enough."""
+    places = [place for place in range(1, len(words)) if words[place - 1] in PLACES or measure(words[place])]
+    found = [(place, frozenset(filter(is_content, words[:place]))) for place in places]
+    return [(place, head) for place, head in found if len(head) > 1]
 
 
 def _is_same_unit(x: Sequence[str], y: Sequence[str]) -> bool:

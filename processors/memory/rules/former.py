@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
-from processors.memory.rules.statement import Statement, is_content, stem
+from processors.memory.rules.statement import STATEMENTS, Statement, is_content, stem
 from processors.memory.rules.vocabulary import AS_GIVEN_UP, AT, CUTS, HAVE, LEAVING, RESTRICTS, TAKING, TURNS
 
 
@@ -22,7 +23,7 @@ def gives_up(older: Statement, newer: Statement) -> bool:
                 if (older.contents & newer.contents) - given_up or (is_value and "replaced" in newer.raw):
                     return True
         gone = _gone(clause)
-        elsewhere = newer.contents - contents(clause)
+        elsewhere = newer.contents - _clause_contents(clause)
         if (
             gone
             and gone <= older.contents
@@ -32,7 +33,13 @@ def gives_up(older: Statement, newer: Statement) -> bool:
     return False
 
 
-def _gone(words: Sequence[str]) -> frozenset[str]:
+@lru_cache(maxsize=STATEMENTS)
+def _clause_contents(words: tuple[str, ...]) -> frozenset[str]:
+    return contents(words)
+
+
+@lru_cache(maxsize=STATEMENTS)
+def _gone(words: tuple[str, ...]) -> frozenset[str]:
     """What a clause says has gone, or is not so: `Helen stopped …`, `tox is gone`, `not the old one`."""
     place = next((place for place, word in enumerate(words) if word in LEAVING), 0)
     if words and words[0] in ("not", "no"):
@@ -40,13 +47,15 @@ def _gone(words: Sequence[str]) -> frozenset[str]:
     return contents(word for word in words[:place] if word not in HAVE) if place <= 4 else frozenset()
 
 
-def _contents_after_relation(words: Sequence[str]) -> frozenset[str]:
+@lru_cache(maxsize=STATEMENTS)
+def _contents_after_relation(words: tuple[str, ...]) -> frozenset[str]:
     """What stands at the end, after the last word that gives a thing its value."""
     last = max((place for place, word in enumerate(words) if word in AT), default=len(words))
     return frozenset(word for word in words[last + 1 :] if is_content(word))
 
 
-def _given_up(words: Sequence[str]) -> list[frozenset[str]]:
+@lru_cache(maxsize=STATEMENTS)
+def _given_up(words: tuple[str, ...]) -> Sequence[frozenset[str]]:
     found: list[frozenset[str]] = []
     for place, word in enumerate(words):
         if any(words[place : place + len(phrase)] == phrase for phrase in AS_GIVEN_UP):

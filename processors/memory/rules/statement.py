@@ -16,6 +16,8 @@ MAX_WORDS = 60
 """A longer sentence is not compared: it says more than one thing."""
 MAX_SENTENCES, MAX_CHARACTERS = 24, 4000
 """Of a longer text its beginning is compared."""
+STATEMENTS = 4096
+"""What follows from a statement alone is kept of this many: forty neighbours are compared with each memory."""
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -290,7 +292,7 @@ class Statement:
         return frozenset(word for word in self.words if is_content(word))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=STATEMENTS)
 def statements_of(text: str) -> tuple[Statement, ...]:
     """The sentences of a text that say what holds, and their clauses between commas."""
     found: list[Statement] = []

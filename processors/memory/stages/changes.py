@@ -14,7 +14,7 @@ import numpy as np
 
 from processors.frame.stage import Stage, StageParts
 from processors.memory.read.earlier import CHANGES_STAGE, Memory, changed_by, nearest_memories, texts_to_compare
-from processors.memory.registry import TEXTS
+from processors.memory.registry import REPEATED, TEXTS
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
 from storage.reader import Reader
@@ -36,7 +36,7 @@ class MemoryChanges(Stage):
     source = MEMORY
     waits_for = frozenset({VECTOR_STAGE})
     needs_store = True
-    accepts = frozenset(kind for kind in TEXTS if event_types()[kind].topic == MEMORY.name)
+    accepts = frozenset(kind for kind in TEXTS.keys() - REPEATED if event_types()[kind].topic == MEMORY.name)
     batch_size = 64
     linger_s = 1.0
 

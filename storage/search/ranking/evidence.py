@@ -25,6 +25,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         neighbours=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,
+        together=context.records.follow_relations(context.cursor).recalled_together(labels),
     )
     if asks_about_user(query.text):
         evidence.is_by_user = context.records.user_records.among(labels)

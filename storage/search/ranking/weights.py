@@ -1,7 +1,8 @@
 """The default ranking: a sum of late interaction, BM25, distinctive vectors and named dates.
 
     score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
-    then half as much again where the speaker is asked for, then lifted to half of a related record's score
+    then half as much again where the speaker is asked for, then lifted to half of a related record's score,
+    then 0.07 of the best score more for what was often recalled, where the query finds what was recalled together
 
 late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1.
          A long text matches by its best passage, and that counts 1 - 0.05 · ln(passages): of many one is near by chance
@@ -21,6 +22,9 @@ date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`); of what a user said half of it, where the
          question asks for that: a request tells what it is about
 speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
+recalled what dreams learned from searches: none before the first dream. A record counts by how high it stood in
+         a search that was made again and again, and by how high beside the best records of this one; both only as
+         far as the five best were recalled together, so that other questions keep their order
 imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
          as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
 
@@ -35,6 +39,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from storage.search.ranking.ranks import rank_strength
+from storage.search.records.relations import Together
 from storage.search.records.timeline import Neighbours
 
 SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
@@ -53,6 +59,11 @@ SPEAKER_SHARE = 0.5
 PASSAGES_SHARE = 0.05
 """What each e-fold of passages takes off a long text's late interaction."""
 GRAPH_SHARE = 0.5
+RECALLED_SHARE = 0.07
+ANCHORS = 5
+"""The best records, by which it is told whether the query finds what was recalled together."""
+COVERED_FROM = 0.3
+"""Up to this share of what the best records might have in common, they met by chance."""
 
 Parts = Mapping[str, np.ndarray]
 """side -> (n,) what it adds to each candidate's score, NaN where it says nothing."""
@@ -96,6 +107,8 @@ class Evidence:
     """Whether a user said it, where the question asks for what the user said."""
     parents: np.ndarray = field(default_factory=_nothing)
     """The number of the best of the records that this one is related to, -1 for none."""
+    together: Together | None = None
+    """What searches returned together, both by number."""
     fits: dict[int, int] = field(default_factory=dict)
     """Document -> the label of its passage that matches the tokens best."""
 
@@ -202,7 +215,29 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     before = totals(parts)
     is_related = (evidence.parents >= 0) & (evidence.parents != np.arange(evidence.count))
     parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)
+    if evidence.together is not None:
+        before = totals(parts)
+        lift = np.minimum(recalled_scores(evidence.together, before), np.maximum(0.0, 1.0 - before))
+        parts["recalled"] = np.where(lift > 0, lift, np.nan)
     return parts
+
+
+def recalled_scores(together: Together, scores: np.ndarray) -> np.ndarray:
+    """(n,) what (n,) scores gain by what was recalled together; nothing where the best ones were not."""
+    best = np.argsort(-scores, kind="stable")[:ANCHORS]
+    anchors = np.zeros((len(best), len(scores)))
+    number = np.full(len(scores), -1)
+    number[best] = np.arange(len(best))
+    at_anchor = number[together.rows] >= 0
+    anchors[number[together.rows[at_anchor]], together.others[at_anchor]] = together.strengths[at_anchor]
+    ranked = [rank_strength(rank) for rank in range(1, len(best) + 1)]
+    expected = np.outer(ranked, ranked) * (1 - np.eye(len(best)))
+    covered = np.minimum(anchors[:, best], expected).sum() / (expected.sum() or 1.0)
+    trust = max(0.0, (covered - COVERED_FROM) / (1 - COVERED_FROM))
+    gained: np.ndarray = (
+        RECALLED_SHARE * trust * float(scores.max(initial=0.0)) * (together.most + anchors.max(0, initial=0.0))
+    )
+    return gained
 
 
 def imputed_scores(word_scores: np.ndarray, scores: np.ndarray, is_embedded: np.ndarray) -> np.ndarray:

@@ -16,6 +16,12 @@ FETCH_ROWS = 8_192
 SURELY_LONG_CHARS = 2_000
 
 
+def holds_records(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Whether there is any document or passage: on a first start the others need not be asked."""
+    row = cursor.execute("SELECT EXISTS (FROM documents) OR EXISTS (FROM passages)").fetchone()
+    return row is not None and bool(row[0])
+
+
 def read_timelines(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
     """Every document that belongs to a session or a connection, without its text."""
     cursor.execute(

@@ -19,13 +19,16 @@ from storage.statements import marks
 _NOT_MERGED = (
     "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id) "
     "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id) "
-    "AND NOT EXISTS (FROM corrections c WHERE c.namespace = d.namespace AND c.record_id = d.record_id)"
+    "AND NOT EXISTS (FROM corrections c WHERE c.namespace = d.namespace AND c.record_id = d.record_id) "
+    "AND NOT EXISTS (FROM context_ends x WHERE x.namespace = d.namespace AND x.memory_id = d.record_id)"
 )
 _NOT_MERGED_BY = (
     "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id AND m.merged_at <= ?) "
     "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id AND p.pruned_at <= ?) "
     "AND NOT EXISTS (FROM corrections c WHERE c.namespace = d.namespace AND c.record_id = d.record_id "
-    "AND c.changed_at <= ?)"
+    "AND c.changed_at <= ?) "
+    "AND NOT EXISTS (FROM context_ends x WHERE x.namespace = d.namespace AND "
+    "(x.memory_id = d.record_id AND x.ended_at <= ? OR x.merged_into = d.record_id AND x.ended_at > ?))"
 )
 _TAGGED = (
     "EXISTS (FROM {source} t WHERE t.namespace = d.namespace AND t.record_id = d.record_id "
@@ -129,7 +132,7 @@ def _add_times(filter: Filter, clauses: list[str], parameters: list[Any]) -> Non
         parameters += [moment, moment, known, moment]
     elif filter.exclude_merged:
         clauses.append(_NOT_MERGED if known is None else _NOT_MERGED_BY)
-        parameters += [] if known is None else [known, known, known]
+        parameters += [] if known is None else [known] * 5
 
 
 ROW_COLUMNS = "d.namespace, d.kind, d.toolset, d.session_id, lower(d.domain), d.created_at"

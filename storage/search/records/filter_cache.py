@@ -16,8 +16,8 @@ from storage.search.records.passages import PassageIndex
 from streams.ids import document_label
 
 CACHED_FILTERS = 8
-ENDED_BY = ("merges", "prunes", "corrections")
-"""Tables whose rows take a record out of what `exclude_merged` leaves."""
+ENDED_BY = {"merges": "record_id", "prunes": "record_id", "corrections": "record_id", "context_ends": "memory_id"}
+"""Tables whose rows take a record out of what `exclude_merged` leaves, and the column of its id."""
 
 
 @dataclass(slots=True)
@@ -109,10 +109,10 @@ class FilterCache:
         """The records that ended until now; None when one of the tables has lost rows."""
         with self._lock:
             ended = self._ended
-            for table in ENDED_BY:
+            for table, column in ENDED_BY.items():
                 if rows[table] == ended.marks[table].rows:
                     continue
-                found = new_rows(cursor, table, "namespace, record_id", ended.marks[table], rows[table])
+                found = new_rows(cursor, table, f"namespace, {column}", ended.marks[table], rows[table])
                 if found is None:
                     self._ended, self._entries = _EndedRecords(), {}
                     return None

@@ -9,6 +9,7 @@ cut too, for its words.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, count, islice, pairwise
@@ -66,29 +67,27 @@ def split_passages(text: str) -> list[Passage]:
         return []
     # a passage takes STRIDE pieces at most of those left
     words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))
+    before = [0, *accumulate(pieces for *_, pieces in words)]
+    """Pieces before each word, and before the end."""
     passages: list[Passage] = []
     first = 0
     while len(passages) < EMBEDDED_PASSAGES:
-        last, pieces = first, words[first][2]
-        while last + 1 < len(words) and pieces + words[last + 1][2] <= WINDOW:
-            last += 1
-            pieces += words[last][2]
+        last = bisect_right(before, before[first] + WINDOW, first + 2) - 2
         passages.append(Passage(len(passages), words[first][0], words[last][1]))
         if last + 1 == len(words):
             return passages
-        spent = 0
-        start = first
-        while start < last and spent + words[start][2] <= STRIDE:
-            spent += words[start][2]
-            start += 1
-        first = max(start, first + 1)
+        first = max(min(bisect_right(before, before[first] + STRIDE, first) - 1, last), first + 1)
     return passages + list(_rest(text, words[first][0]))
 
 
 def _words(text: str) -> Iterator[tuple[int, int, int]]:
     """(start, end, estimated pieces) of each word, long ones in parts."""
+    is_ascii = text.isascii()
     for match in _WORD.finditer(text):
         start, end = match.span()
+        if end - start == 1 or (is_ascii and end - start <= _PIECE_CHARS):
+            yield start, end, 1
+            continue
         pieces = _pieces(text, start, end)
         if pieces <= _MOST_PIECES:
             yield start, end, pieces

@@ -11,6 +11,7 @@ import numpy as np
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
 from storage.search.records.backfill import (
+    holds_records,
     read_passages,
     read_questions,
     read_texts,
@@ -58,6 +59,8 @@ class Records:
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
+        if not holds_records(cursor):
+            return
         self.questions.add(read_questions(cursor))
         self.user_records.add(read_user_labels(cursor, self._roles))
         self.timelines.add(read_timelines(cursor))

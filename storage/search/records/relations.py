@@ -8,24 +8,39 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 
 from storage.append_only import NOTHING, Mark, follow_rows
 from storage.search.records.id_table import IdTable
-from storage.search.records.label_map import ABSENT, LabelMap
+from storage.search.records.label_map import ABSENT, LabelMap, places_in
+from streams.event_types.context_edges import REM_WEIGHT
 from streams.ids import document_label, record_label
 
 _COLUMNS = {
     "relations": "namespace, from_id, to_id",
     "merges": "namespace, record_id, into_id",
+    "context_ends": "namespace, memory_id, merged_into",
     "entities": "namespace, entity_id, label, source_event_id",
     "corrections": "namespace, successor_id, record_id",
     "memory_changes": "namespace, newer_id, older_id",
+    "context_edge_changes": "namespace, source_id, target_id, kind, weight, is_removed",
 }
 FOLLOWED = tuple(_COLUMNS)
+
+
+class Together(NamedTuple):
+    """(pairs,) each: the number of a record, that of one recalled with it, how often and how high, 0 to 1.
+
+    `most`: (n,) the most of each record, with whatever other.
+    """
+
+    rows: np.ndarray
+    others: np.ndarray
+    strengths: np.ndarray
+    most: np.ndarray
 
 
 class Relations:
@@ -52,6 +67,8 @@ class Relations:
         """By record those that change what it says, the latest found last."""
         self.older: dict[int, list[int]] = {}
         """By record those of which it changes what they say."""
+        self._together: dict[int, dict[int, float]] = {}
+        """By record those that searches returned with it, 0 to 1. An inner dict is replaced, never changed."""
         self._kinds: list[str] = []
         self._kind_of = LabelMap()
         self._ids = IdTable()
@@ -75,9 +92,11 @@ class Relations:
         takers = {
             "relations": self._relate,
             "merges": self._merge,
+            "context_ends": self._merge,
             "entities": self._find,
             "corrections": self._change,
             "memory_changes": self._change,
+            "context_edge_changes": self._join,
         }
         for table, take in takers.items():
             if rows[table] == self._read[table].rows:
@@ -108,6 +127,32 @@ class Relations:
                 newer, older = (document_label(namespace, record_id) for record_id in pair)
                 self.newer[older] = [*self.newer.get(older, ()), newer]
                 self.older[newer] = [*self.older.get(newer, ()), older]
+
+    def _join(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Take what dreams made of the edges between memories; those count that searches have earned."""
+        for namespace, source_id, target_id, kind, weight, is_removed in rows:
+            if kind != "rem":
+                continue
+            one, other = (document_label(namespace, end) for end in (source_id, target_id))
+            strength = 0.0 if is_removed else max(0.0, (weight - REM_WEIGHT) / (1 - REM_WEIGHT))
+            for label, end in ((one, other), (other, one)):
+                ends = {known: value for known, value in self._together.get(label, {}).items() if known != end}
+                self._together[label] = ends | ({end: strength} if strength else {})
+
+    def recalled_together(self, labels: np.ndarray) -> Together | None:
+        """What (n,) sorted labels have in common by what searches returned; None where they have nothing."""
+        if not self._together:
+            return None
+        found = [self._together.get(label, {}) for label in labels.tolist()]
+        if not any(found):
+            return None
+        rows = np.repeat(np.arange(len(found)), [len(ends) for ends in found])
+        others = places_in(labels, np.array([end for ends in found for end in ends], np.int64))
+        strengths = np.array([strength for ends in found for strength in ends.values()])
+        most = np.zeros(len(found))
+        np.maximum.at(most, rows, strengths)
+        is_here = others != ABSENT
+        return Together(rows[is_here], others[is_here], strengths[is_here], most)
 
     def _find(self, rows: Sequence[tuple[Any, ...]]) -> None:
         entities = self._ids.add([(namespace, entity_id) for namespace, entity_id, _, _ in rows])

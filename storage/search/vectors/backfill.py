@@ -32,13 +32,15 @@ def load_vectors(
     parameters = _parameters(model)
     cursor.execute("BEGIN")  # labels and rows of one snapshot
     try:
-        labels = [
-            cursor.execute(f"SELECT label FROM {table} {_OF_MODEL}", parameters).fetchnumpy()["label"]
+        labels = {
+            table: cursor.execute(f"SELECT label FROM {table} {_OF_MODEL}", parameters).fetchnumpy()["label"]
             for table in _TABLES
-        ]
-        chunks = chain.from_iterable(_read_vectors(cursor, table, parameters) for table in _TABLES)
+        }
+        filled = [table for table in _TABLES if len(labels[table])]
+        chunks = chain.from_iterable(_read_vectors(cursor, table, parameters) for table in filled)
         usable = None if is_ahead(directory, positions) else directory
-        return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks, directory)
+        found = np.concatenate(list(labels.values())).astype(np.int64)
+        return VectorIndex.load(usable, model, found, chunks, directory)
     finally:
         cursor.execute("ROLLBACK")
 

@@ -65,7 +65,8 @@ class DenseSpace:
 
     def missing_tokens(self, cursor: duckdb.DuckDBPyConnection) -> np.ndarray:
         """Labels whose token vectors the table has and the file lacks. What the table does not have leaves the file."""
-        stored, kept = token_labels(cursor, self.model), self.tokens.labels()
+        stored = token_labels(cursor, self.model) if len(self.index) else np.empty(0, np.int64)
+        kept = self.tokens.labels()
         sample = np.intersect1d(stored, kept, assume_unique=True)
         sample = sample[:: max(1, len(sample) // _SAMPLE)][:_SAMPLE]
         samples = read_token_samples(cursor, self.model, sample)

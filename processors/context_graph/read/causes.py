@@ -1,0 +1,170 @@
+"""Finds causes of a memory, and its effects, among the memories that were there before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from processors.context_graph.read.fingerprints import FingerprintReader, PlacedTokens
+from processors.context_graph.rules.cause_links import (
+    DENIED,
+    CausalText,
+    Claim,
+    Link,
+    Part,
+    evidence,
+    is_denied,
+    link,
+    similarity,
+    tells,
+    told_by,
+)
+from processors.context_graph.rules.memories import TOOLSET
+from storage.search.question import matter_of
+from storage.search.records.filter import Filter
+from storage.search.vectors.token_vectors import Tokens, unit
+from storage.search.words.analyzer import query_terms
+from storage.search.words.bm25 import rarity
+from streams.ids import document_label
+
+if TYPE_CHECKING:
+    from storage.search.records.filter_cache import AllowList
+
+PROSE = ("text", "mixed", "image", "audio")
+"""Modalities whose content is sentences."""
+NEAR = 24
+"""Memories that are near to the whole of a new one, by its vector and by its words."""
+NEAR_CLAIM = 12
+"""Memories that have the most words of a stated part."""
+FEWEST = 100
+"""Memories of a store in which rarity says something."""
+MOST_CLAIMS = 16
+"""This many stated parts of a memory are looked for."""
+
+
+class CauseFinder:
+    """Compares memories of one namespace with those before them. It is for one read on one thread."""
+
+    def __init__(self, reader: FingerprintReader) -> None:
+        self._reader = reader
+        self._allowed: AllowList = reader.indexes.records.allowed(
+            reader.cursor, Filter(reader.namespace, toolsets=(TOOLSET,), kinds=PROSE)
+        )
+        self._rarity: dict[str, float] = {}
+
+    def links(self, memory_id: str) -> list[Link]:
+        """The links of a memory with those before it, and the denials of what was linked. None without token vectors.
+
+        Of several between the same two the surest is told.
+        """
+        label = document_label(self._reader.namespace, memory_id)
+        mine = self._allowed.of(np.array([label], np.int64)).tolist()
+        for placed in self._reader.placed(mine):
+            return self._links(placed)
+        return []
+
+    def reasons(self, question: str, tokens: Tokens) -> list[str]:
+        """The memories that state why, of what a question asks about, best first. `tokens`: the question's."""
+        terms, kept = frozenset(query_terms(matter_of(question))), tokens.content
+        asked = Part(tokens.vectors[kept], self._weights(tokens.ids[kept]), terms)
+        self._read_rarities(terms)
+        found = []
+        for placed in self._reader.placed(sorted(self._with_words([question], NEAR))):
+            stating = self._text(placed)
+            best = max((similarity(asked, part, self._rarity) for part in stating.effects), default=0.0)
+            if best > 0:
+                found.append((best, placed.memory_id))
+        return [memory_id for _, memory_id in sorted(found, reverse=True)]
+
+    def _links(self, placed: PlacedTokens) -> list[Link]:
+        own = self._text(placed)
+        texts = [own.text, *(own.text[slice(*claim.where)] for claim in own.claims[:MOST_CLAIMS])]
+        near = self._near(placed.label) | self._with_words(texts[:1], NEAR) | self._with_words(texts[1:], NEAR_CLAIM)
+        others = self._earlier(near, placed)
+        found = [*self._by_own(own, others), *self._by_others(own, others, placed), *self._denied(own, others)]
+        best: dict[tuple[str, str], Link] = {}
+        for one in sorted(found, key=lambda one: (-one.confidence, -one.similarity)):
+            best.setdefault((one.cause_id, one.effect_id), one)
+        return list(best.values())
+
+    def _by_own(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[Link]:
+        """What a memory states of earlier ones, unless one of them denies it."""
+        for claim in own.claims[:MOST_CLAIMS]:
+            rarities = self._rarities(claim)
+            for other, value in told_by(claim, others, rarities):
+                if not any(is_denied(own, claim.statement, one, rarities) for one in others):
+                    yield link(own, claim, other, value)
+
+    def _by_others(self, own: CausalText, others: Sequence[CausalText], placed: PlacedTokens) -> Iterable[Link]:
+        """What earlier memories state of this one, where none tells it better."""
+        for stating in others:
+            for claim in stating.claims[:MOST_CLAIMS]:
+                rarities = self._rarities(claim)
+                value = tells(claim, own, rarities)
+                if not value or is_denied(stating, claim.statement, own, rarities):
+                    continue
+                rivals = self._earlier(self._with_words([stating.text[slice(*claim.where)]], NEAR_CLAIM), placed)
+                rivals = [one for one in rivals if one.memory_id != stating.memory_id]
+                if any(one is own for one, _ in told_by(claim, [own, *rivals], rarities)):
+                    yield link(stating, claim, own, value)
+
+    def _denied(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[Link]:
+        """What a memory takes back: the links that a denied statement has made, with a weight of 0."""
+        for stating in others if own.denials else ():
+            for claim in stating.claims[:MOST_CLAIMS]:
+                rarities = self._rarities(claim)
+                if (sentence := is_denied(stating, claim.statement, own, rarities)) is not None:
+                    for other, _ in told_by(claim, [one for one in others if one is not stating], rarities):
+                        one = link(stating, claim, other, 0.0)
+                        yield Link(one.cause_id, one.effect_id, 0.0, DENIED, evidence(own, sentence, "denied"))
+
+    def _near(self, label: int) -> set[int]:
+        live = self._reader.indexes.spaces.live
+        vectors = {} if live is None else live.vectors(np.array([label], np.int64))
+        if live is None or label not in vectors:
+            return set()
+        return {found for found, _ in live.nearest(vectors[label], NEAR + 1, self._allowed).matches}
+
+    def _with_words(self, texts: Sequence[str], most: int) -> set[int]:
+        words, cursor = self._reader.indexes.words, self._reader.cursor
+        matches = (words.search(cursor, text, self._allowed, most, alone=False).matches for text in texts)
+        return {label for found in matches for label, _ in found}
+
+    def _earlier(self, labels: Iterable[int], placed: PlacedTokens) -> list[CausalText]:
+        """The memories with these labels that were on the log before."""
+        found = self._reader.placed(sorted(set(labels) - {placed.label}))
+        return [self._text(one) for one in found if (one.position, one.label) < (placed.position, placed.label)]
+
+    def _text(self, placed: PlacedTokens) -> CausalText:
+        rows = unit(placed.codes.astype(np.float32))
+        return CausalText(placed.memory_id, placed.text, placed.starts, rows, self._weights(placed.ids))
+
+    def _weights(self, ids: np.ndarray) -> np.ndarray:
+        live = self._reader.indexes.spaces.live
+        assert live is not None  # the tokens are in it
+        return live.tokens.rarity(ids.astype(np.int64))
+
+    def _rarities(self, claim: Claim) -> dict[str, float]:
+        """Of the terms of a claim and of its statement's other part."""
+        return self._read_rarities(claim.part.terms | (claim.other.terms if claim.other is not None else frozenset()))
+
+    def _read_rarities(self, terms: frozenset[str]) -> dict[str, float]:
+        if missing := terms - self._rarity.keys():
+            found, _ = self._reader.indexes.words.rarities([*missing, ""], self._reader.namespace)
+            self._rarity |= shares(found, missing)
+        return self._rarity
+
+
+def shares(rarities: Mapping[str, float], terms: Iterable[str]) -> dict[str, float]:
+    """The rarity of terms, 1 of one that a single memory has. `rarities`: theirs, and under "" that of an unknown one.
+
+    A store of a few memories is weighed as one of FEWEST, in which nearly all others have none of these terms.
+    """
+    count = math.exp(rarities[""]) / 2 - 1
+    having = {term: (count + 1) / math.exp(rarities[term]) - 0.5 for term in terms}
+    all_memories = max(round(count), FEWEST)
+    rarest = rarity(all_memories, 1)
+    return {term: min(1.0, rarity(all_memories, max(0, round(held))) / rarest) for term, held in having.items()}

@@ -1,0 +1,271 @@
+"""What drift is measured on: the memories of a goal, those of a timeframe, and past corrections.
+
+A memory counts when it was stored, and as what it said then: one that was merged still does, and what it became is no
+second memory. Searches do not count, so that a correction cannot raise what it is judged by.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.goals import Purposes, central_ids, purpose_of
+from processors.context_graph.rules.drift import LEAST, Baseline, Severity, WindowDrift, baseline_of, drift_of, scalar
+from processors.context_graph.rules.drift_series import Bucket, Course, Timeframe, course
+from processors.context_graph.rules.goals import Goal
+from processors.context_graph.rules.groups import VIEW_COUNT
+from processors.context_graph.rules.memories import TOOLSET
+from processors.context_graph.rules.views.alignment import alignments
+from processors.context_graph.rules.views.centre import centre
+from processors.context_graph.rules.views.fingerprint import Fingerprint
+from storage.statements import dicts, execute
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_BASELINE = 300
+"""Memories among which a goal was found, as far as they are compared: where there are more, _RUNS runs of them."""
+_RUNS = 5
+MOST_OF_BUCKET = 32
+"""So many memories of a bucket make its mean at most, chosen by their labels, which are hashes."""
+FOLDS = 5
+"""A central memory is compared with the centre of the others, in so many parts."""
+MOST_KEPT = 20_000
+"""Purpose vectors in memory, of all namespaces: 2 MB."""
+
+
+class DriftCache:
+    """Purpose vectors and baselines that will not change any more. Any number of threads."""
+
+    def __init__(self) -> None:
+        self._vectors: OrderedDict[tuple[Any, ...], np.ndarray] = OrderedDict()
+        self._baselines: OrderedDict[tuple[Any, ...], Baseline] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def vectors(self, goal: tuple[Any, ...], ids: Sequence[str]) -> dict[str, np.ndarray]:
+        """Those of these memories that are here."""
+        with self._lock:
+            return {one: self._vectors[*goal, one] for one in ids if (*goal, one) in self._vectors}
+
+    def keep_vectors(self, goal: tuple[Any, ...], vectors: Mapping[str, np.ndarray]) -> None:
+        """Remember these; of very many the oldest go."""
+        with self._lock:
+            self._vectors.update({(*goal, one): vector for one, vector in vectors.items()})
+            while len(self._vectors) > MOST_KEPT:
+                self._vectors.popitem(last=False)
+
+    def baseline(self, goal: tuple[Any, ...]) -> Baseline | None:
+        with self._lock:
+            return self._baselines.get(goal)
+
+    def keep_baseline(self, goal: tuple[Any, ...], baseline: Baseline) -> None:
+        """Remember it; of very many the oldest goes."""
+        with self._lock:
+            self._baselines[goal] = baseline
+            while len(self._baselines) > 256:
+                self._baselines.popitem(last=False)
+
+
+class StoredMemory(NamedTuple):
+    """A memory as it came."""
+
+    memory_id: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The state of a namespace at a time. `memories`: how many were stored in the timeframe; `all_memories`: ever."""
+
+    goal: Goal
+    timeframe: Timeframe
+    at: datetime
+    baseline: Baseline
+    drift: WindowDrift
+    course: Course
+    buckets: list[Bucket]
+    memories: int
+    all_memories: int
+
+    @property
+    def is_sufficient(self) -> bool:
+        """Whether enough was stored in the timeframe to tell drift."""
+        return self.memories >= LEAST
+
+    @property
+    def severity(self) -> Severity:
+        """The severity that is told and acted on: none while too little was stored to tell."""
+        return self.drift.severity if self.is_sufficient else "none"
+
+
+@dataclass(frozen=True)
+class DriftReader:
+    """Reads the drift of one namespace from its goal. It is for one read on one thread; the caches are shared.
+
+    `until`: memories from then on are not there yet.
+    """
+
+    reader: FingerprintReader
+    purposes: Purposes
+    cache: DriftCache
+    goal: Goal
+    until: datetime | None = None
+
+    def observe(self, timeframe: Timeframe, now: datetime) -> Observation | None:
+        """The state at a time; None where no memory of the goal, or no other, can be compared yet."""
+        stored = self._stored()
+        baseline = self._baseline(stored)
+        if baseline is None:
+            return None
+        within = [one for one in stored if one.at >= timeframe.start(now)]
+        rows = self.purpose_vectors(self._window(within or stored, timeframe.window))
+        if not rows:
+            return None
+        drift = drift_of(baseline, np.array(list(rows.values())))
+        buckets = self._buckets(within, timeframe, now)
+        trend = course(buckets, baseline.scalar_error)
+        return Observation(self.goal, timeframe, now, baseline, drift, trend, buckets, len(within), len(stored))
+
+    def purpose_vectors(self, ids: Sequence[str]) -> dict[str, np.ndarray]:
+        """By memory its [13] alignments with the goal; a memory that has no vector yet is left out."""
+        towards = purpose_of(self.reader, self.purposes, self.goal)
+        if towards is None or not ids:
+            return {}
+        known = self.cache.vectors(self._key, ids)
+        found = self._fingerprints([one for one in ids if one not in known])
+        if found:
+            rows = alignments(towards, found).astype(np.float64)
+            fresh = {str(one.memory_id): row for one, row in zip(found, rows, strict=True)}
+            self.cache.keep_vectors(self._key, fresh)
+            known |= fresh
+        return known
+
+    @property
+    def _central(self) -> list[str]:
+        return central_ids(self.reader.namespace, self.goal.member_ids)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        """What purpose vectors are a function of, beside the memory."""
+        live = self.reader.indexes.spaces.live
+        return self.reader.namespace, "" if live is None else live.model.space, *self._central
+
+    def _fingerprints(self, ids: Sequence[str]) -> list[Fingerprint]:
+        """Those that have all that they will have."""
+        has_vectors = self.reader.indexes.spaces.live is not None
+        found = self.reader.stored(ids) if ids else []
+        return [one for one in found if one is not None and (one.vector is not None) == has_vectors]
+
+    def _stored(self) -> list[StoredMemory]:
+        """Every memory, in the order of the log."""
+        rows = execute(
+            self.reader.cursor,
+            "SELECT d.record_id, d.created_at FROM documents d JOIN context_memories m "
+            "ON m.namespace = d.namespace AND m.memory_id = d.record_id "
+            "WHERE d.namespace = ? AND d.toolset = ? "
+            "AND (m.merged_from IS NULL OR m.memory_id IN (SELECT unnest(?::VARCHAR[]))) "
+            'ORDER BY d."offset", d.label',
+            [self.reader.namespace, TOOLSET, list(self.goal.member_ids)],
+        ).fetchall()
+        stored = [StoredMemory(memory_id, at.replace(tzinfo=UTC)) for memory_id, at in rows]
+        return [one for one in stored if self.until is None or one.at < self.until]
+
+    def _window(self, stored: Sequence[StoredMemory], most: int) -> list[str]:
+        """The last memories; only those after the goal's where they are enough."""
+        last = self._last_of_goal(stored)
+        later = stored[last + 1 :]
+        return [one.memory_id for one in (later if len(later) >= LEAST else stored)[-most:]]
+
+    def _last_of_goal(self, stored: Sequence[StoredMemory]) -> int:
+        members = set(self.goal.member_ids)
+        return max((place for place, one in enumerate(stored) if one.memory_id in members), default=-1)
+
+    def _baseline(self, stored: Sequence[StoredMemory]) -> Baseline | None:
+        """Of the memories among which the goal was found: from the first of its members to the last."""
+        members = set(self.goal.member_ids)
+        places = [place for place, one in enumerate(stored) if one.memory_id in members]
+        if not places:
+            return None
+        among = [one.memory_id for one in stored[places[0] : places[-1] + 1]]
+        if (known := self.cache.baseline(self._key)) is not None:
+            return known
+        runs = [self._unbiased(run) for run in _runs(among)]
+        counts = [len(run) for run in runs]
+        if not sum(counts):
+            return None
+        found = baseline_of([run for run in runs if len(run)])
+        if sum(counts) == min(len(among), MOST_BASELINE):  # else some have no vectors yet
+            self.cache.keep_baseline(self._key, found)
+        return found
+
+    def _unbiased(self, ids: Sequence[str]) -> np.ndarray:
+        """[n, 13] purpose vectors; of a central memory against the centre of the others."""
+        rows = self.purpose_vectors(ids)
+        if any(one in rows for one in self._central):
+            rows |= self._held_out
+        return np.array([rows[one] for one in ids if one in rows]).reshape(-1, VIEW_COUNT)
+
+    @cached_property
+    def _held_out(self) -> dict[str, np.ndarray]:
+        """By central memory its [13] alignments with the centre of the other parts; empty of one part."""
+        central = self._fingerprints(self._central)
+        parts = [part for part in np.array_split(np.arange(len(central)), FOLDS) if len(part)]
+        if len(parts) < 2:
+            return {}
+        found: dict[str, np.ndarray] = {}
+        for part in parts:
+            others = [one for place, one in enumerate(central) if place not in part]
+            own = [central[place] for place in part]
+            rows = alignments(centre(others), own).astype(np.float64)
+            found |= {str(one.memory_id): row for one, row in zip(own, rows, strict=True)}
+        return found
+
+    def _buckets(self, within: Sequence[StoredMemory], timeframe: Timeframe, now: datetime) -> list[Bucket]:
+        members: list[list[str]] = [[] for _ in range(timeframe.buckets)]
+        for one in within:
+            members[timeframe.place(now, one.at)].append(one.memory_id)
+        chosen = [central_ids(self.reader.namespace, ids, MOST_OF_BUCKET) for ids in members]
+        rows = self.purpose_vectors([one for ids in chosen for one in ids])
+        found = []
+        for every, ids in zip(members, chosen, strict=True):
+            known = [rows[one] for one in ids if one in rows]
+            found.append(Bucket(float(scalar(np.array(known)).mean()) if known else None, len(every)))
+        return found
+
+
+def _runs(ids: Sequence[str]) -> list[Sequence[str]]:
+    """All of them as one run, or of very many runs at even distances."""
+    if len(ids) <= MOST_BASELINE:
+        return [ids]
+    length = MOST_BASELINE // _RUNS
+    return [ids[start : start + length] for start in np.linspace(0, len(ids) - length, _RUNS).astype(int)]
+
+
+def observed(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What the timer observed since a time, and the corrections since then, oldest first."""
+    moment = since.astimezone(UTC).replace(tzinfo=None)
+    observations = execute(
+        cursor,
+        "SELECT observed_at, severity FROM context_drift_observations WHERE namespace = ? AND observed_at >= ? "
+        "ORDER BY observed_at, event_id",
+        [namespace, moment],
+    )
+    told = dicts(observations)
+    corrections = execute(
+        cursor,
+        "SELECT corrected_at, strategy, severity, trend, factor, target_alignment, alignment_before, alignment_after, "
+        "is_forced, is_automatic FROM context_correction_history WHERE namespace = ? AND corrected_at >= ? "
+        "ORDER BY version",
+        [namespace, moment],
+    )
+    return told, dicts(corrections)

@@ -1,0 +1,93 @@
+"""The edges between the memories of a namespace, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from processors.context_graph.rules.edges import Edge, Key, living
+from storage.statements import execute, marks
+
+if TYPE_CHECKING:
+    import duckdb
+
+_EDGES = (
+    "SELECT source_id, target_id, kind, weight, confidence, evidence::VARCHAR FROM context_edges "
+    "WHERE namespace = ? AND NOT is_removed"
+)
+
+
+def read_edges(cursor: duckdb.DuckDBPyConnection, namespace: str, kinds: Collection[str] | None = None) -> list[Edge]:
+    """Every edge that is not removed, between living memories; of these kinds, or of all. Ordered by its ends."""
+    rows = execute(cursor, f"{_EDGES} ORDER BY source_id, target_id, kind", [namespace]).fetchall()
+    edges = [edge for edge in map(_edge, rows) if kinds is None or edge.kind in kinds]
+    return living(edges, _read_successors(cursor, namespace))
+
+
+def edges_of(
+    cursor: duckdb.DuckDBPyConnection,
+    namespace: str,
+    memory_ids: Collection[str],
+    kinds: Collection[str] | None = None,
+) -> list[Edge]:
+    """The edges at these memories, or at those that stand for them, as `read_edges` gives them."""
+    return _read_at(cursor, namespace, memory_ids, kinds, ("source_id", "target_id"))
+
+
+def edges_from(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], kind: str) -> list[Edge]:
+    """The edges of a kind with a direction that go out from these memories, as `edges_of` gives them."""
+    return _read_at(cursor, namespace, memory_ids, (kind,), ("source_id",))
+
+
+def edges_to(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], kind: str) -> list[Edge]:
+    """The edges of a kind with a direction that come in at these memories, as `edges_of` gives them."""
+    return _read_at(cursor, namespace, memory_ids, (kind,), ("target_id",))
+
+
+def edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str]) -> list[Edge]:
+    """The edges of every kind with both ends among these memories, as `edges_of` gives them: a millisecond for ten."""
+    return _read_at(cursor, namespace, memory_ids, None, ("source_id",), is_within=True)
+
+
+def _read_at(
+    cursor: duckdb.DuckDBPyConnection,
+    namespace: str,
+    memory_ids: Collection[str],
+    kinds: Collection[str] | None,
+    columns: Sequence[str],
+    *,
+    is_within: bool = False,
+) -> list[Edge]:
+    """The edges that have one of these memories in one of the columns, each of which has an index."""
+    successors = _read_successors(cursor, namespace)
+    asked = {successors.get(one, one) for one in memory_ids}
+    ends = asked.union(one for one, successor in successors.items() if successor in asked)
+    if not ends:
+        return []
+    found: dict[Key, Edge] = {}
+    for column in columns:
+        # as a list of constants: of a subquery DuckDB asks no index
+        rows = execute(cursor, f"{_EDGES} AND {column} IN ({marks(ends)})", [namespace, *ends]).fetchall()
+        found |= {edge.key: edge for edge in map(_edge, rows)}
+    chosen = [
+        found[key] for key in sorted(found) if (kinds is None or key[2] in kinds) and (not is_within or key[1] in ends)
+    ]
+    return living(chosen, successors)
+
+
+def _read_successors(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, str]:
+    """By memory that was merged the one that stands for it now."""
+    if execute(cursor, "FROM context_ends WHERE namespace = ? LIMIT 1", [namespace]).fetchone() is None:
+        return {}
+    rows = execute(
+        cursor, "SELECT memory_id, successor_id FROM context_successors WHERE namespace = ?", [namespace]
+    ).fetchall()
+    return dict(rows)
+
+
+def _edge(row: Sequence[Any]) -> Edge:
+    source_id, target_id, kind, weight, confidence, evidence = row
+    known = None if evidence is None else orjson.loads(evidence)
+    return Edge(source_id, target_id, kind, weight, confidence, known)

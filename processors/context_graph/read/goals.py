@@ -1,0 +1,118 @@
+"""Goals as they are stored, and what memories are compared with under them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.rules.goals import Goal, north_star_id
+from processors.context_graph.rules.views.centre import centre
+from processors.context_graph.rules.views.fingerprint import Fingerprint
+from storage.statements import execute
+from streams.ids import document_label
+
+if TYPE_CHECKING:
+    import duckdb
+
+CENTRE_MEMBERS = 64
+"""So many of a goal's memories make its centre at most."""
+_MOST_PURPOSES = 256
+_COLUMNS = (
+    "goal_id, level, goal_text, medoid_id, member_ids, parent_goal_id, confidence, coherence, dominant_embedders, "
+    "created_at, parent_alignment"
+)
+
+
+class Purposes:
+    """Purposes that will not change any more, by namespace, space, and the members of a goal. Any number of threads.
+
+    Without members it is the provisional one, of a namespace's first memories.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[str, str, tuple[str, ...]], Fingerprint] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def known(self, namespace: str, space: str, members: Sequence[str] = ()) -> Fingerprint | None:
+        with self._lock:
+            return self._found.get((namespace, space, tuple(members)))
+
+    def keep(self, namespace: str, space: str, purpose: Fingerprint, members: Sequence[str] = ()) -> None:
+        """Remember it; of very many the oldest goes."""
+        with self._lock:
+            self._found[namespace, space, tuple(members)] = purpose
+            while len(self._found) > _MOST_PURPOSES:
+                self._found.popitem(last=False)
+
+
+def read_north_star(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Goal | None:
+    """The goal that was bootstrapped; None before that."""
+    return read_goal(cursor, namespace, north_star_id(namespace))
+
+
+def read_goal(cursor: duckdb.DuckDBPyConnection, namespace: str, goal_id: str) -> Goal | None:
+    """The goal of this id; None where the namespace has none."""
+    found = read_goals_of(cursor, namespace, [goal_id])
+    return found[0] if found else None
+
+
+def read_goals_of(cursor: duckdb.DuckDBPyConnection, namespace: str, goal_ids: Sequence[str]) -> list[Goal]:
+    """Those of these goals that the namespace has, in the order of their ids here."""
+    rows = execute(
+        cursor,
+        f"SELECT {_COLUMNS} FROM context_goals WHERE namespace = ? AND goal_id IN (SELECT unnest(?::VARCHAR[]))",
+        [namespace, list(goal_ids)],
+    ).fetchall()
+    found = {row[0]: _goal(row) for row in rows}
+    return [found[one] for one in goal_ids if one in found]
+
+
+def read_goals(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Goal]:
+    """Every goal of a namespace, oldest first."""
+    rows = execute(
+        cursor, f"SELECT {_COLUMNS} FROM context_goals WHERE namespace = ? ORDER BY created_at, goal_id", [namespace]
+    ).fetchall()
+    return [_goal(row) for row in rows]
+
+
+def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fingerprint | None:
+    """The centre of a goal's memories; None where the store has none of them.
+
+    At most CENTRE_MEMBERS of them make it, chosen by their labels, which are hashes. A member that was merged still
+    counts as what it said.
+    """
+    live = reader.indexes.spaces.live
+    space = "" if live is None else live.model.space
+    central = central_ids(reader.namespace, goal.member_ids)
+    if (known := purposes.known(reader.namespace, space, central)) is not None:
+        return known
+    members = [one for one in reader.stored(central) if one is not None]
+    if not members:
+        return None
+    found = centre(members)
+    if all((one.vector is None) == (live is None) for one in members):
+        purposes.keep(reader.namespace, space, found, central)
+    return found
+
+
+def central_ids(namespace: str, member_ids: Sequence[str], most: int = CENTRE_MEMBERS) -> list[str]:
+    """At most so many of these memories, the same whenever it is asked: those of the lowest labels."""
+    if len(member_ids) <= most:
+        return list(member_ids)
+    labels = np.array([document_label(namespace, one) for one in member_ids], np.int64)
+    return [member_ids[place] for place in np.sort(np.argsort(labels, kind="stable")[:most])]
+
+
+def _goal(row: Sequence[Any]) -> Goal:
+    goal_id, level, text, medoid_id, members, parent, confidence, coherence, dominant, created_at, alignment = row
+    return Goal(
+        *(goal_id, level, text, medoid_id, tuple(members), parent, confidence, coherence, tuple(dominant)),
+        created_at.replace(tzinfo=UTC),
+        alignment,
+    )

@@ -1,0 +1,1 @@
+"""What follows from the memories of Context Graph."""

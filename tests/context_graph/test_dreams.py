@@ -1,0 +1,287 @@
+"""A dream on a whole node: what it makes of edges, what its report says, and what wakes it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ingress.activity import Activity
+from mcp_ingress.door import Request, Visitor
+from mcp_ingress.toolsets.context_graph.dreams import Dreams
+from streams.codec import decode, encode
+from streams.event_types.context_dreams import DREAM_REQUESTED
+from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
+from streams.event_types.context_graph import MEMORY_RECALLED
+from streams.events import Event, event_types
+from streams.positions import Freshness, Partition
+from streams.topics import DERIVED
+from tests.patience import SOON_S
+from tests.schema import migrated_home
+from thalweg.process.node import Node
+from thalweg.settings import Settings
+
+
+class Sleeper:
+    """An agent of a whole node, which can also put facts on its log."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.visitor = Visitor(node.running.door.local)
+        self._events = 0
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return (await self.node.running.door.call(self.visitor, Request(tool, arguments))).body
+
+    async def remember(self, *texts: str) -> list[str]:
+        """Keep them; returns their ids, once they have their vectors."""
+        kept = [await self.call("store_memory", content=text) for text in texts]
+        token = Freshness.from_json(kept[-1]["freshness"])
+        assert await self.node.running.store.applied.wait(token, timeout_s=SOON_S, stages=("embed",))
+        return [one["fingerprintId"] for one in kept]
+
+    async def tell(self, event_type: str, data: dict[str, Any], namespace: str = "default") -> None:
+        """Put an event on the log; returns when it is applied."""
+        self._events += 1
+        event = Event(f"told-{self._events}", "producer", event_type, namespace, self.node.clock.now(), data)
+        record = encode(event_types()[event_type].topic, event)
+        token = Freshness.after(await self.node.log.publish([record]))
+        assert await self.node.running.store.applied.wait(token, timeout_s=SOON_S)
+
+    async def join(self, *edges: tuple[str, str, str, float]) -> None:
+        told = [
+            {"source_id": one, "target_id": other, "kind": kind, "weight": weight} for one, other, kind, weight in edges
+        ]
+        await self.tell(EDGES_FOUND, {"edges": told})
+
+    async def recall(self, query: str, ids: Sequence[str]) -> None:
+        results = [{"memory_id": one, "similarity": 0.9} for one in ids]
+        await self.tell(MEMORY_RECALLED, {"query_vector_id": query, "tool": "search_graph", "results": results})
+
+    async def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return await self.node.running.store.reader.run(lambda cursor: cursor.execute(query).fetchall())
+
+    async def logged(self, event_type: str) -> list[Event]:
+        """What is on the log of derived facts, of one type."""
+        reader = await self.node.log.reader({Partition(DERIVED.name, 0): 0})
+        records = await reader.read(timeout_s=1.0, max_records=1000)
+        await reader.close()
+        return [logged.event for record in records for logged in decode(record) if logged.event.type == event_type]
+
+    @property
+    def dreams(self) -> Dreams:
+        return self.node.running.services.part(Dreams)
+
+
+@pytest.fixture
+async def sleeper(tmp_path: Path) -> AsyncIterator[Sleeper]:
+    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="hashing", partitions=1))
+    await node.start()
+    yield Sleeper(node)
+    await node.stop()
+
+
+async def test_a_forced_dream_wears_an_edge_that_nobody_used(sleeper: Sleeper) -> None:
+    one, other = await sleeper.remember("the invoices are rounded", "the shop closes at noon")
+    await sleeper.join((one, other, "similar", 0.5))
+    dreamt = await sleeper.call("trigger_dream", force=True)
+    assert (dreamt["triggered"], dreamt["completed"], dreamt["current_state"]) == (True, True, "Awake")
+    report = dreamt["report"]
+    assert (report["completed"], report["wake_reason"]) == (True, "cycle_complete")
+    nrem = report["nrem_report"]
+    assert (nrem["memories_replayed"], nrem["edges_weakened"], nrem["edges_strengthened"]) == (2, 1, 0)
+    assert nrem["average_weight_delta"] == pytest.approx(-0.0005)
+    assert await sleeper.rows("SELECT weight FROM context_edges WHERE kind = 'similar'") == [(pytest.approx(0.4995),)]
+    status = await sleeper.call("get_dream_status")
+    assert (status["state"], status["completed_cycles"], status["is_dreaming"]) == ("Awake", 1, False)
+    assert (status["gpu_usage"], status["gpu_available"]) == (0.0, False)
+    assert status["time_since_last_dream_secs"] < 60
+    assert status["last_report"] == report
+    assert status["scheduler"]["trigger_decision"] == "waits for more idle time"
+    assert (await sleeper.call("abort_dream"))["aborted"] is False
+    assert await sleeper.rows("SELECT count(*) FROM context_dreams WHERE aborted_at IS NOT NULL") == [(0,)]
+
+
+async def test_the_report_counts_what_is_on_the_log(sleeper: Sleeper) -> None:
+    texts = [f"note {n} of Grafana and the port {n}" for n in range(4)] + [
+        "breakfast was late",
+        "the train to Oslo left",
+    ]
+    ids = await sleeper.remember(*texts)
+    for n in range(5):
+        await sleeper.recall(f"q{n}", ids[:2])
+    await sleeper.join(
+        (ids[0], ids[1], "similar", 0.6),
+        (ids[2], ids[3], "similar", 0.7),
+        (ids[1], ids[2], "temporal", 0.05),
+        (ids[4], ids[0], "causal", 0.8),
+        (ids[4], ids[5], "causal", 0.8),
+    )
+    report = (await sleeper.call("trigger_dream", force=True))["report"]
+    changes = await sleeper.rows("SELECT kind, weight, weight_before, is_removed FROM context_edge_changes")
+    kept_changes = sorted((kind, weight, is_removed) for kind, weight, _, is_removed in changes)
+    told = [change for event in await sleeper.logged(EDGES_CHANGED) for change in event.data["changes"]]
+    assert kept_changes == sorted((one["kind"], one["weight"], one.get("is_removed", False)) for one in told)
+    known = [change for change in changes if change[2] is not None]
+    kept = [weight - before for _, weight, before, is_removed in known if not is_removed]
+    nrem, rem = report["nrem_report"], report["rem_report"]
+    assert nrem["edges_strengthened"] == sum(delta > 0 for delta in kept) == 1
+    assert nrem["edges_weakened"] == sum(delta < 0 for delta in kept) == 1
+    assert nrem["edges_pruned"] == sum(change[3] for change in known) == 1
+    made = [change for change in changes if change[2] is None]
+    assert rem["new_edges_created"] == sum(change[0] == "rem" for change in made) > 0
+    assert report["shortcuts_created"] == sum(change[0] == "shortcut" for change in made)
+    shared = await sleeper.rows("SELECT evidence ->> 'shared' FROM context_edges WHERE kind = 'rem' ORDER BY 1")
+    assert ("cause",) in shared
+    assert 0 < rem["queries_generated"] <= 100
+    assert 0 < rem["exploration_coverage"] <= 1
+
+
+async def test_nobody_dreams_while_somebody_works(sleeper: Sleeper) -> None:
+    await sleeper.remember("one")
+    activity, now = sleeper.node.running.services.part(Activity), [sleeper.node.clock.monotonic() + 100.0]
+    activity._monotonic = lambda: now[0]
+    for _ in range(9):
+        now[0] += 1.0
+        activity.note("default")
+    refused = await sleeper.call("trigger_dream")
+    assert (refused["success"], refused["triggered"], refused["report"]) == (True, False, None)
+    assert "0.15" in refused["reason"]
+    assert refused["activity_level"] == 0.15
+    assert await sleeper.rows("SELECT count(*) FROM context_dreams") == [(0,)]
+    assert (await sleeper.call("trigger_dream", force=True))["triggered"]
+    now[0] += 60.0
+    assert (await sleeper.call("trigger_dream"))["triggered"]
+
+
+async def test_the_log_decides_which_of_two_dreams_begins(sleeper: Sleeper) -> None:
+    await sleeper.remember("one")
+    both = await asyncio.gather(*(sleeper.call("trigger_dream", force=True) for _ in range(2)))
+    begun = [one for one in both if one["triggered"]]
+    late = [one for one in both if not one["triggered"]]
+    assert len(begun) == 1
+    assert late[0]["reason"] == "already_dreaming"
+    assert late[0]["dream_id"] == begun[0]["dream_id"]
+
+
+async def slow(monkeypatch: pytest.MonkeyPatch, sleeper: Sleeper) -> None:
+    """Have each slice of a dream take a while, and there be many."""
+    ids = await sleeper.remember(*(f"memory {n} of Kafka{n}" for n in range(12)))
+    await sleeper.join(*((ids[n], ids[m], "similar", 0.6) for n in range(12) for m in range(n)))
+    monkeypatch.setattr("thalweg.dreams.cycle.BATCH", 1)
+    monkeypatch.setattr("thalweg.dreams.dreamer.LEAST_REST_S", 0.02)
+
+
+async def dreaming(sleeper: Sleeper) -> asyncio.Task[dict[str, Any]]:
+    asked = asyncio.ensure_future(sleeper.call("trigger_dream", force=True))
+    async with asyncio.timeout(SOON_S):
+        while not await sleeper.rows("SELECT 1 FROM context_edge_changes LIMIT 1"):
+            await asyncio.sleep(0.005)
+    return asked
+
+
+async def test_a_call_that_recalls_wakes_a_dream_and_a_status_does_not(
+    sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await slow(monkeypatch, sleeper)
+    asked = await dreaming(sleeper)
+    status = await sleeper.call("get_memetic_status")
+    assert status["utl"]["consolidationPhase"] == "NREM"
+    during = await sleeper.call("get_dream_status")
+    assert (during["state"], during["is_dreaming"]) == ("NREM", True)
+    assert during["scheduler"]["trigger_decision"] == "waits for the end of the dream that runs"
+    sleeper.visitor = Visitor(sleeper.node.running.door.local)  # another client, whose calls wait for nobody
+    await sleeper.call("search_graph", query="Kafka3")
+    dreamt = await asked
+    assert (dreamt["triggered"], dreamt["completed"], dreamt["current_state"]) == (True, False, "Awake")
+    assert dreamt["report"]["wake_reason"] == "external_query"
+    assert dreamt["report"]["wake_latency_ms"] < 100
+    changed = await sleeper.rows("SELECT count(*) FROM context_edge_changes")
+    nrem = dreamt["report"]["nrem_report"]
+    assert changed == [(nrem["edges_weakened"] + nrem["edges_strengthened"],)]
+    assert 0 < nrem["edges_weakened"] < 66
+
+
+async def test_an_abort_answers_the_partial_report(sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    await slow(monkeypatch, sleeper)
+    asked = await dreaming(sleeper)
+    sleeper.visitor = Visitor(sleeper.node.running.door.local)
+    aborted = await sleeper.call("abort_dream")
+    assert (aborted["aborted"], aborted["mandate_met"], aborted["reason"]) == (True, True, "manual_abort")
+    assert (aborted["previous_state"], aborted["current_state"]) == ("NREM", "Awake")
+    assert aborted["report"]["completed"] is False
+    assert aborted["report"]["wake_reason"] == "manual_abort"
+    assert (await asked)["report"] == aborted["report"]
+    assert (await sleeper.call("get_dream_status"))["completed_cycles"] == 0
+
+
+async def test_a_dream_of_a_former_process_is_finished(tmp_path: Path) -> None:
+    settings = Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=1)
+    node = Node(settings)
+    await node.start()
+    first = Sleeper(node)
+    await first.remember("one")
+    first.dreams.look = None
+    for task in node._critical:
+        if task.get_name() == "dreams":
+            task.cancel()
+    await first.tell(DREAM_REQUESTED, {"activity": 0.0})
+    [(dream_id,)] = await first.rows("SELECT dream_id FROM context_dreams")
+    await first.tell(
+        EDGES_CHANGED,
+        {"dream_id": dream_id, "changes": [{"source_id": "a", "target_id": "b", "kind": "rem", "weight": 0.3}]},
+    )
+    await node.stop()
+    node = Node(settings)
+    await node.start()
+    second = Sleeper(node)
+    async with asyncio.timeout(SOON_S):
+        while not await second.rows("SELECT 1 FROM context_dream_cycles WHERE state = 'Awake'"):
+            await asyncio.sleep(0.01)
+    last = (await second.call("get_dream_status"))["last_report"]
+    assert (last["wake_reason"], last["completed"]) == ("error", False)
+    assert last["rem_report"]["new_edges_created"] == 1
+    assert (await second.call("trigger_dream", force=True))["completed"]
+    await node.stop()
+
+
+async def test_it_dreams_by_itself_once_it_is_idle_and_not_again_for_nothing(
+    sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thalweg.dreams.dreamer.IDLE_LOOK_S", 0.0)
+    await sleeper.remember("one")
+    activity = sleeper.node.running.services.part(Activity)
+    activity._began -= 599.0
+    assert sleeper.dreams.look is not None
+    sleeper.dreams.look()
+    await asyncio.sleep(0.1)
+    assert await sleeper.rows("SELECT count(*) FROM context_dreams") == [(0,)]
+    activity._began -= 2.0
+    sleeper.dreams.look()
+    async with asyncio.timeout(SOON_S):
+        while not await sleeper.rows("SELECT 1 FROM context_dream_cycles WHERE is_complete"):
+            await asyncio.sleep(0.01)
+    assert await sleeper.rows("SELECT cause FROM context_dreams") == [("idle",)]
+    monkeypatch.setattr("processors.context_graph.rules.idleness.COOLDOWN_S", 0.0)
+    for _ in range(3):
+        sleeper.dreams.look()
+        await asyncio.sleep(0.05)
+    assert await sleeper.rows("SELECT count(*) FROM context_dreams") == [(1,)]
+    status = (await sleeper.node.control.status()).to_json()["dreams"]
+    assert (status["dreaming"], status["when_idle"]) == ({}, True)
+    assert status["last"]["dream"]["wake_reason"] == "cycle_complete"
+
+
+async def test_a_dream_merges_what_says_the_same_and_counts_it(sleeper: Sleeper) -> None:
+    await sleeper.remember("The build of the shop is green.", "the build of the shop is green", "Oslo is far away.")
+    report = (await sleeper.call("trigger_dream", force=True))["report"]
+    assert report["nrem_report"]["memories_merged"] == 1
+    assert await sleeper.rows("SELECT count(*), count(DISTINCT merged_into) FROM context_ends") == [(2, 1)]
+    again = (await sleeper.call("trigger_dream", force=True))["report"]
+    assert again["nrem_report"]["memories_merged"] == 0
+    assert again["nrem_report"]["memories_replayed"] == 2
+    last = (await sleeper.node.control.status()).to_json()["dreams"]["last"]
+    assert last["consolidation"]["merged"] == 2

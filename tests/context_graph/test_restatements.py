@@ -1,0 +1,86 @@
+"""What tells two statements apart that hardly differ in their words, and what does not."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from processors.context_graph.rules.near_pairs import BLOCK, near_pairs
+from processors.context_graph.rules.restatements import ordinary_words, restate, said
+
+PAIRS = tomllib.loads((Path(__file__).parents[1] / "fixtures" / "different_statements.toml").read_text())
+
+
+def same(one: str, other: str, modality: str = "text", *texts: str) -> bool:
+    ordinary = ordinary_words([one, other, *texts])
+    return said(one, modality, ordinary) == said(other, modality, ordinary) and restate(one, other)
+
+
+@pytest.mark.parametrize("kind", ["negation", "number", "name", "date", "owner"])
+def test_no_pair_of_different_meaning_says_the_same(kind: str) -> None:
+    pairs = PAIRS["development"][kind] + PAIRS["report"][kind]
+    assert len(pairs) == 52
+    assert [pair for pair in pairs if same(*pair)] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I'm so happy with the new layout!", "I am happy with the new layout!"),
+        ("We tried the ferry and it was great.", "We tried the ferry and it was wonderful."),
+        ("Retry the upload, it often helps.", "Retry the upload; it frequently helps."),
+        ("Anna: Wow, that looks good.", "Anna: Whoa, that looks good."),
+        ("The deploy took 2 hours.", "The deploy took two hours."),
+        ("Tides turn.", "tides turn"),
+        ("He enjoys painting and loves walking.", "He enjoys painting and loves walks."),
+    ],
+)
+def test_words_that_mean_the_same_do_not_tell_texts_apart(one: str, other: str) -> None:
+    assert same(one, other) and same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "modality"),
+    [
+        ("def a(n): return n + 1", "def a(n): return n + 2", "code"),
+        ("def total(n): return n", "def totals(n): return n", "code"),
+        ('{"port": "open"}', '{"port": "closed"}', "structured"),
+        ("cats.png", "dogs.png", "image"),
+        ("shots/harbour at dawn.png", "shots/harbour at dusk.png", "image"),
+    ],
+)
+def test_each_word_of_code_data_and_paths_tells(one: str, other: str, modality: str) -> None:
+    assert not same(one, other, modality)
+
+
+def test_white_space_tells_no_code_apart() -> None:
+    assert same("def a(n):\n    return n", "def a(n):\n  return  n", "code")
+
+
+def test_a_first_word_is_a_name_unless_it_is_written_small_somewhere() -> None:
+    pair = "Running helps against stress.", "Jogging helps against stress."
+    assert not same(*pair)
+    assert same(*pair, "text", "I like running.", "She is jogging.")
+
+
+def test_texts_that_differ_over_many_words_are_not_compared() -> None:
+    filler = "well and so it goes on with more to see and hear in the hall of the old mill "
+    assert not same(f"start {filler * 40} end", f"begin {filler[::-1] * 40} end")
+
+
+def test_near_pairs_are_those_of_all_products() -> None:
+    chance = np.random.default_rng(3)
+    topics = chance.standard_normal((20, 384))
+    rows = topics[chance.integers(0, 20, BLOCK * 2 + 40)] + 0.3 * chance.standard_normal((BLOCK * 2 + 40, 384))
+    vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    whole = np.tril(vectors @ vectors.T, -1)
+    for least in (0.85, 0.92, 0.99):
+        blocks = list(near_pairs(vectors, least))
+        found = {pair for block in blocks for pair in zip(block.first.tolist(), block.second.tolist(), strict=True)}
+        assert blocks[-1].end == len(vectors)
+        assert found == set(zip(*map(np.ndarray.tolist, np.nonzero(whole >= least)), strict=True))
+    assert list(near_pairs(vectors[:0], 0.9)) == []
+    assert [block.end for block in near_pairs(vectors[:1], 0.9)] == [1]

@@ -1,0 +1,1 @@
+"""Dreams of a node: what it makes of its memories while nobody works."""

@@ -1,0 +1,260 @@
+"""One dream: NREM replays and prunes edges, REM makes new ones.
+
+It goes in slices of some milliseconds on a reader thread and rests as long as each took. What it changes it publishes
+in batches, whose ids are functions of the dream and their number: a dream that ends between two leaves a whole graph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+
+from mcp_ingress.toolsets.context_graph.dreams import Dream
+from processors.context_graph.read import dream_slices as slices
+from processors.context_graph.read import dreams as stored
+from processors.context_graph.read.consolidation import find_groups
+from processors.context_graph.read.edges import edges_among, read_edges
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes
+from processors.context_graph.rules.co_recall import REM, co_recalled
+from processors.context_graph.rules.consolidation import MIN_SIMILARITY, SIMILARITY
+from processors.context_graph.rules.dream_ids import SOURCE, fact_id
+from processors.context_graph.rules.edges import EdgeChange
+from processors.context_graph.rules.hebb import replay
+from processors.context_graph.rules.hyperbolic import LEAP, walk
+from processors.context_graph.rules.leaps import MOST_NAMES, QUERIES, Bond, leaps, names_in
+from processors.context_graph.rules.shortcuts import candidates
+from processors.frame.job import APPLY_WAIT_S
+from processors.frame.stage import ENVELOPE_BYTES
+from streams.codec import encode, in_parts
+from streams.event_types.context_dreams import DREAM_PROGRESSED
+from streams.event_types.context_edges import EDGES_CHANGED
+from streams.event_types.context_ends import MEMORIES_MERGED
+from streams.events import Event
+from streams.failpoints import hit
+from streams.log.base import RECORD_BYTES
+from streams.positions import Freshness
+from streams.topics import DERIVED, MEMORY
+from thalweg.process.running import Running
+
+NREM_S, REM_S = 180.0, 120.0
+"""How long each phase lasts at most."""
+SLICE_S = 0.01
+"""How long a slice is to last, about: the next one is made shorter or longer by what this one took."""
+BATCH = 200
+"""Changes of edges in one event."""
+MERGES_A_DAY, MERGED_OF = 50, 100
+"""Groups that dreams merge in a day at most, and of how many memories, those stored last."""
+MERGE_S = 0.5
+"""How long the comparing of these takes at most. It yields to callers, and who wakes the dream does not wait for it."""
+DAY = timedelta(days=1)
+WALKS = 10
+"""Of one slice."""
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+Steps = AsyncGenerator[float, None]
+"""Seconds that each step has taken."""
+
+
+class Cycle:
+    """The work of a dream that began at `started_at`, to be stepped through until it is woken."""
+
+    def __init__(self, running: Running, dream: Dream, started_at: datetime) -> None:
+        self._running, self._dream, self._as_of = running, dream, started_at
+        self._largest = min(RECORD_BYTES, running.log.largest(DERIVED.name)) - ENVELOPE_BYTES
+        self._batches = 0
+        self._replayed: list[str] = []
+        self._chance = np.random.default_rng(seed_of(dream.dream_id))
+
+    async def nrem(self) -> Steps:
+        """Replay the memories that matter most: edges between them grow, wear or go."""
+        replayed = await self._read(slices.read_replayed, self._as_of)
+        self._replayed = [one.memory_id for one in replayed]
+        self._report(nrem=True, memories_replayed=len(replayed))
+        yield 0.0
+        edges = await self._read(edges_among, self._replayed)
+        yield 0.0
+        activations = {one.memory_id: one.activation for one in replayed}
+        for some in _chunks(edges, BATCH):
+            yield await self._publish(replay(some, activations))
+
+    async def rem(self) -> Steps:
+        """Walk among the memories, join what is far apart and shares something, and shorten trodden paths."""
+        bonds: list[Bond] = []
+        starts = await self._read(slices.read_starts, self._replayed[:QUERIES])
+        ids = [memory_id for memory_id, _ in starts]
+        yield 0.0
+        bonds += await self._read(slices.read_shared_causes, frozenset(ids))
+        yield 0.0
+        bonds += await self._read(slices.read_recalled_together, ids, self._as_of)
+        yield 0.0
+        names = [(memory_id, name) for memory_id, text in starts for name in names_in(text)[:MOST_NAMES]]
+        async for found, took_s in self._sliced(names, lambda some: self._read(slices.read_named, some, self._as_of)):
+            bonds += found
+            yield took_s
+        known = list(dict.fromkeys([*ids, *(bond.other for bond in bonds)]))
+        placed, points = await self._running.store.reader.run(
+            lambda cursor: slices.read_points(self._running.store.indexes, self._dream.namespace, known)
+        )
+        yield 0.0
+        async for took_s in self._walk(points, sum(one in set(ids) for one in placed)):
+            yield took_s
+        found_leaps = leaps(bonds, dict(zip(placed, points, strict=True)), await self._joined(known))
+        self._report(average_semantic_leap=_mean([leap.distance for leap in found_leaps]))
+        for some in _chunks(found_leaps, BATCH):
+            yield await self._publish([leap.change for leap in some], [leap.evidence for leap in some])
+        async for took_s in self._trodden():
+            yield took_s
+        async for took_s in self._merge():
+            yield took_s
+
+    async def _walk(self, points: np.ndarray, starts: int) -> Steps:
+        """Walk from the first points; what is told of it is shown only."""
+        passed, walks, blind = np.full(len(points), np.inf), 0, 0
+        for place in range(0, starts, WALKS):
+            some = points[place : min(place + WALKS, starts)]
+            began = time.perf_counter()
+            nearest, near = await self._running.store.reader.run(
+                functools.partial(lambda cursor, some: walk(some, points, self._chance), some=some)
+            )
+            passed = np.minimum(passed, near)
+            walks, blind = walks + len(some), blind + int((nearest >= LEAP).sum())
+            coverage = round(float((passed < LEAP).mean()), 6)
+            self._report(queries_generated=walks, blind_spots_found=blind, exploration_coverage=coverage)
+            yield time.perf_counter() - began
+
+    async def _trodden(self) -> Steps:
+        """Shortcuts of paths that searches walk again and again, and edges between what they return together."""
+        walks = await self._read(slices.read_traversals, self._as_of)
+        edges = await self._read(edges_among, {one for walk in walks for one in walk.path})
+        yield 0.0
+        found = candidates(walks, edges, made_at=await self._read(slices.read_shortcut_times))
+        self._report(nrem=True, shortcut_candidates=len(found))
+        for trodden in _chunks(found, BATCH):
+            yield await self._publish([one.change for one in trodden], [{"path": list(one.path)} for one in trodden])
+        recalls = await self._read(slices.read_recalls, self._as_of)
+        edges = await self._read(read_edges, [REM])
+        yield 0.0
+        together = await self._running.store.reader.run(lambda cursor: co_recalled(recalls, edges))
+        for some in _chunks(together, BATCH):
+            yield await self._publish(some)
+
+    async def _merge(self) -> Steps:
+        """Merge what says the same, of the memories that were stored last; at most so many groups a day."""
+        left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY)
+        if left > 0 and self._running.store.indexes.spaces.live is not None:
+            began = time.perf_counter()
+            comparing = self._running.store.reader.run(functools.partial(self._duplicates, left))
+            found = await self._unless_woken(comparing)
+            yield time.perf_counter() - began
+            if found is not None and found["groups"]:
+                await self._applied(await self._put(self._event(MEMORIES_MERGED, found, ""), MEMORY.name))
+
+    def _duplicates(self, most_groups: int, cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+        running, services = self._running, self._running.services
+        cache = services.part(FingerprintCache)
+        reader = FingerprintReader(cursor, running.store.indexes, services.embedder, cache, self._dream.namespace)
+        return find_groups(
+            reader,
+            services.part(Purposes),
+            SIMILARITY,
+            MERGED_OF,
+            MIN_SIMILARITY,
+            until=time.monotonic() + MERGE_S,
+            largest=self._largest,
+            most_groups=most_groups,
+        )
+
+    async def _joined(self, ids: Sequence[str]) -> set[tuple[str, str]]:
+        """Pairs of these that have an edge, whatever its kind and direction."""
+        edges = await self._read(edges_among, ids)
+        return {(min(pair), max(pair)) for edge in edges for pair in [(edge.source_id, edge.target_id)]}
+
+    async def _sliced(
+        self, items: Sequence[Item], work: Callable[[Sequence[Item]], Any]
+    ) -> AsyncIterator[tuple[Any, float]]:
+        """Work on the items, as many at once as take about a slice's time."""
+        place, count = 0, 1
+        while place < len(items):
+            began = time.perf_counter()
+            found = await work(items[place : place + count])
+            took_s = time.perf_counter() - began
+            place += count
+            count = max(1, count // 2) if took_s > SLICE_S else count + 1
+            yield found, took_s
+
+    async def _read(self, query: Callable[..., Result], *arguments: Any) -> Result:
+        namespace = self._dream.namespace
+        return await self._running.store.reader.run(lambda cursor: query(cursor, namespace, *arguments))
+
+    async def _publish(self, changes: Sequence[EdgeChange], evidence: Sequence[Mapping[str, Any]] = ()) -> float:
+        """Put changes of edges on the log and wait until they are kept; how many seconds that took."""
+        began = time.perf_counter()
+        told = [_plain(change) for change in changes]
+        told = [one | {"evidence": why} for one, why in zip(told, evidence, strict=True)] if evidence else told
+        for part in in_parts(told, self._largest):
+            self._batches += 1
+            data = {"dream_id": self._dream.dream_id, "changes": part}
+            await self._applied(await self._put(self._event(EDGES_CHANGED, data, str(self._batches))))
+        return time.perf_counter() - began
+
+    async def tell(self) -> None:
+        """Leave on the log how far the dream is."""
+        dream = self._dream
+        data = {"dream_id": dream.dream_id, "state": dream.state, "report": dream.report.to_json()}
+        await self._put(self._event(DREAM_PROGRESSED, data, dream.state))
+
+    async def _applied(self, token: Freshness) -> None:
+        """Wait until this is kept, or the dream is woken."""
+        await self._unless_woken(self._running.store.applied.wait(token, timeout_s=APPLY_WAIT_S))
+
+    async def _unless_woken(self, work: Coroutine[Any, Any, Result]) -> Result | None:
+        """What this returns; None when the dream is woken before."""
+        task, woken = asyncio.ensure_future(work), asyncio.ensure_future(self._dream.woken.wait())
+        try:
+            await asyncio.wait([task, woken], return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() and not self._dream.woken.is_set() else None
+        finally:
+            task.cancel()
+            woken.cancel()
+            await asyncio.gather(task, woken, return_exceptions=True)
+
+    async def _put(self, event: Event, topic: str = DERIVED.name) -> Freshness:
+        token = Freshness.after(await self._running.log.publish([encode(topic, event)]))
+        hit("mid_dream")
+        return token
+
+    def _event(self, event_type: str, data: Mapping[str, Any], about: str) -> Event:
+        dream, now = self._dream, self._running.clock.now()
+        identity = fact_id(event_type, dream.namespace, dream.dream_id, about)
+        return Event(identity, SOURCE, event_type, dream.namespace, now, data)
+
+    def _report(self, *, nrem: bool = False, **values: Any) -> None:
+        report = self._dream.report
+        self._dream.report = report.with_nrem(**values) if nrem else report.with_rem(**values)
+
+
+def seed_of(dream_id: str) -> int:
+    """What its chance begins with: a function of its id, so that it can be dreamt again."""
+    return int.from_bytes(hashlib.blake2b(dream_id.encode(), digest_size=8).digest(), "big")
+
+
+def _plain(change: EdgeChange) -> dict[str, Any]:
+    return {name: value for name, value in asdict(change).items() if name != "is_removed" or value}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 6) if values else 0.0
+
+
+def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
