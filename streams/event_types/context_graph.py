@@ -59,8 +59,8 @@ EVENT_TYPES = (
     EventType(
         MEMORY_RECALLED,
         INVOCATIONS.name,
-        "A search returned memories: their ids, in order, how near each is to the query in each of 13 views (null where a "
-        "view says nothing), how probably it is right before calibration (`prior`), and by which chains of edges it "
+        "A search returned memories: their ids, in order, how near each is to the query in each of 13 views (null where "
+        "a view says nothing), how probably it is right before calibration (`prior`), and by which chains of edges it "
         "reached them. No text.",
         obj(
             {"query_vector_id": FILLED, "tool": FILLED, "results": {**array(_RECALLED), "maxItems": MAX_RECALLED}},

@@ -54,4 +54,5 @@ def test_a_correction_keeps_a_probability_one_and_its_order(probability: float) 
 def test_the_priors_are_what_calibration_has_not_touched() -> None:
     hits = [hit(0.5, 0.6), hit(0.3, 0.4)]
     plain, learned = relevance_of(hits), relevance_of(hits, Calibration(2.0, -1.0))
-    assert list(learned.priors) == list(plain.priors) == list(plain.values) and learned.values[0] < plain.values[0]  # type: ignore[operator]
+    assert list(learned.priors) == list(plain.priors) == list(plain.values)
+    assert (learned.values[0] or 0.0) < (plain.values[0] or 0.0)

@@ -1,4 +1,4 @@
-"""`thalweg bench trust`: whether the relevance of a row is the probability that it is right, and what judging teaches.
+"""`thalweg bench trust`: whether the relevance of a row is the probability that it is right.
 
 Each conversation of the data sets is written to a store, and its questions are asked as `search_graph` asks. A row is
 right when it is one of the turns that answer. What was never said are questions of other conversations, and those that
@@ -45,7 +45,7 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of one question the (n, 4) evidence (1, late, ahead, ln rank) on its rows, and (n,) whether each is right."""
+    """The (n, 4) evidence on the rows of a question (1, late, ahead, ln rank), and (n,) which are right."""
 
     conversation: str
     kind: str

@@ -21,7 +21,7 @@ DATASET = click.option(
     "--dataset",
     default="messages",
     show_default=True,
-    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages`, `notes` or `small_talk`.",
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages`, `notes`, `small_talk`.",
 )
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 

@@ -1,4 +1,4 @@
-"""get_threshold_status: the thresholds of a domain, and what judged results have taught about probabilities."""
+"""get_threshold_status: the thresholds of a domain, and what judged results have taught."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _read(
 def _thresholds(
     domain: str, learned: Learned, changed: Mapping[str, tuple[float, int]]
 ) -> dict[str, dict[str, float | int | None]]:
-    """By name the value, what it began with, its limits, the drift of what it cuts, and the level that set it."""
+    """By name: value, base, limits, drift of what it cuts, and the level that set it."""
     values, drifts = values_of(domain, {name: value for name, (value, _) in changed.items()}), drift_scores(learned)
     return {
         name: {
@@ -87,7 +87,7 @@ def _thresholds(
 
 
 def drift_scores(learned: Learned) -> dict[str, float]:
-    """By threshold how far what it cuts has drifted, in standard deviations; only of what was observed enough."""
+    """By threshold the drift of what it cuts, in standard deviations, where it was observed enough."""
     return {name: round(each.drift, DIGITS) for name, each in learned.observed.items() if each.drift is not None}
 
 

@@ -13,7 +13,7 @@ from streams.event_types.context_graph import MAX_CHAINS, MAX_RECALLED, VIEWS
 def leave_recall(
     call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]], priors: Sequence[float | None]
 ) -> str:
-    """Leave ids, `views`, `path` and `priors` of an answer's rows, best first, in the background; nothing of no rows.
+    """Leave what an answer's rows say, best first, in the background; nothing of no rows.
 
     Returns the id of the query.
     """

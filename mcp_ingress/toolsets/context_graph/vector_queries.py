@@ -57,7 +57,7 @@ def unknown_vector(field: str, vector_id: str) -> Refused:
 def find_recall(
     cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: str, memory_id: str
 ) -> dict[str, Any] | None:
-    """What the last search of this query left of a result: `alignments`, `similarity`, `prior`; None where none did."""
+    """What a search left of a result: `alignments`, `similarity`, `prior` of the last one; None of none."""
     row = execute(
         cursor,
         "SELECT alignments, similarity, prior FROM context_recalls "

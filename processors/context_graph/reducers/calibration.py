@@ -1,4 +1,4 @@
-"""Reducers of what judged results teach (memory topic): they are kept, and recalibrations learn from them."""
+"""Reducers of judged results (memory topic): they are kept, and recalibrations learn from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration: how well stated probabilities agree with judgements, and the correction that agrees best.
+"""Calibration: how well stated probabilities agree with judgements, and what corrects them.
 
 A judgement says of a result whether it was relevant, with what the search had said of it. What the search said is a
 probability `p`; its correction is `σ(logit(p) / T + b)`. A temperature T alone draws all towards 1/2 or away from it;
@@ -58,7 +58,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Calibrations:
-    """What corrects each probability: `relevance`, `similarity`, and the temperature of each view, E1 to E13."""
+    """What corrects each probability; the temperatures are those of the views, E1 to E13."""
 
     relevance: Calibration = UNCHANGED
     similarity: Calibration = UNCHANGED
@@ -127,7 +127,7 @@ def ece_of(probabilities: np.ndarray, is_right: np.ndarray) -> float:
 
 
 def _gaps(probabilities: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(bins that are not empty,) how far accuracy and mean probability lie apart, and the share of each bin."""
+    """(filled bins,) how far accuracy and mean probability lie apart, and the share of each bin."""
     bins = np.minimum(BINS - 1, np.floor(BINS * probabilities + 1e-9).astype(int))
     sizes = np.bincount(bins, minlength=BINS)
     filled = sizes > 0
@@ -187,7 +187,7 @@ def _temperature(judgements: Sequence[Judgement], embedder: int, now: float) -> 
 
 
 def view_judgements(judgements: Sequence[Judgement], embedder: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) what a view said, 0 to 1, and (n,) whether the result was relevant, of results of which it said anything."""
+    """(n,) what a view said of results, 0 to 1, and (n,) whether they were relevant."""
     known = [each for each in judgements if not np.isnan(each.views[embedder - 1])]
     return np.array([max(0.0, each.views[embedder - 1]) for each in known]), _right(known)
 

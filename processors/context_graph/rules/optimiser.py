@@ -1,4 +1,4 @@
-"""Bayesian optimisation: a Gaussian process over what was tried, and the point with the most expected improvement."""
+"""Bayesian optimisation: a Gaussian process over what was tried says what to try next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def maximised(
     limits: Sequence[tuple[float, float]],
     chance: np.random.Generator,
 ) -> tuple[np.ndarray, float, float]:
-    """The best (d,) point that was tried, its value, and the start's value; of equal points the first, the start."""
+    """The best (d,) point that was tried, its value, and the start's value; of equal points the first."""
     low, high = np.array(limits).T
     tried = [np.array(start, np.float64), *(chance.uniform(low, high) for _ in range(STARTS))]
     values = [objective(point) for point in tried]

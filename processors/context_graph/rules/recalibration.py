@@ -59,7 +59,7 @@ stays."""
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a namespace has learned from `judgements` of its results, of which `fitted` were known to level 2 last."""
+    """What a namespace has learned from `judgements` of its results; level 2 knew `fitted` of them."""
 
     judgements: int = 0
     fitted: int = 0

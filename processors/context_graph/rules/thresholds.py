@@ -1,4 +1,4 @@
-"""Thresholds by domain, and how they follow what they cut: running means, arms that are tried, violations allowed."""
+"""Thresholds by domain, and how they learn: running means, drift, and arms that are tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERAL = "General"
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Its value in a domain of strictness s is `general + s · by_strictness`; learning keeps it in [least, most]."""
+    """Its value at strictness s is `general + s · by_strictness`; learning keeps it in [least, most]."""
 
     name: str
     general: float

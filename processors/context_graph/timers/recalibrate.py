@@ -1,4 +1,4 @@
-"""recalibrate: once an hour, where results were judged since, their probabilities are corrected (level 2).
+"""recalibrate: once an hour what was judged since corrects the probabilities (level 2).
 
 The event is named by the hour: two nodes that look at once tell the same.
 """
