@@ -387,6 +387,11 @@ async def _context_graph(side: Side) -> None:
         about = {"query_vector_id": found["query_vector_id"], "result_vector_id": judged}
         await side.ok("update_synergy_matrix", **about, feedback="relevant")
     await side.ok("trigger_recalibration", level=1)
+    for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
+        side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
+    [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
+    side.know("record", merged["memory_id"])
+    side.know("graph_memory", merged["memory_id"])
     north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
     side.know("goal", north_star["bootstrap_result"]["goal_id"])
     for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
