@@ -380,6 +380,11 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
+        side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
+    [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
+    side.know("record", merged["memory_id"])
+    side.know("graph_memory", merged["memory_id"])
     north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
     side.know("goal", north_star["bootstrap_result"]["goal_id"])
     for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
