@@ -338,6 +338,42 @@ def pulse(as_json: bool, embedder: str, dataset: str) -> None:
 @bench.command()
 @JSON
 @EMBEDDER
+@click.argument("dataset")
+def drift(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether drift of Context Graph tells when the matter changes, and what its correction does to searches.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench drift locomo10.json
+    """
+    from thalweg.bench.drift import measure_drift
+
+    _show(lambda: measure_drift(dataset, embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
+def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure whether memories that say the same become one, and whether searches lose by it.
+
+    Each turn of the data set, a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), is stored twice,
+    the second time with one to three words changed.
+
+    \b
+    Example: thalweg bench consolidation locomo10.json
+    """
+    from thalweg.bench.consolidation import measure_consolidation
+
+    _show(lambda: measure_consolidation(dataset, embedder, questions), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
 @click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
 @click.argument("dataset")
 def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:

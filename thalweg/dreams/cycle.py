@@ -24,6 +24,7 @@ from processors.context_graph.read import dreams as stored
 from processors.context_graph.read.consolidation import find_groups
 from processors.context_graph.read.edges import edges_among, read_edges
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.rules.co_recall import REM, co_recalled
 from processors.context_graph.rules.consolidation import MIN_SIMILARITY, SIMILARITY
@@ -170,6 +171,7 @@ class Cycle:
         return find_groups(
             reader,
             services.part(Purposes),
+            services.part(GoalAlignments),
             SIMILARITY,
             MERGED_OF,
             MIN_SIMILARITY,

@@ -17,7 +17,7 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
-from processors.context_graph.read.corrections import deep_enough, read_correction, reordered
+from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
@@ -25,7 +25,7 @@ from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
 from processors.context_graph.rules.chains import chains
-from processors.context_graph.rules.corrections import REORDERED, Correction
+from processors.context_graph.rules.corrections import NONE, REORDERED, Correction
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
@@ -75,7 +75,8 @@ def _search(
     least: float,
 ) -> tuple[SearchResult, list[Row]]:
     """What is found, and its rows: one turn on a reader thread."""
-    correction = read_correction(cursor, call.namespace)
+    is_corrected = call.services.may_hold(CORRECTIONS, (call.namespace,))
+    correction = read_correction(cursor, call.namespace) if is_corrected else NONE
     deep = query if correction.is_empty else deep_enough(query)
     found, nearness = _near_enough(cursor, indexes, deep, prefetched, least)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
