@@ -17,6 +17,8 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from mcp_ingress.toolsets.context_graph.session_state import moment
+from processors.context_graph.read.attention import MODULATORS, NEUTRAL, WORKSPACES, Attention, attended, read_attention
 from processors.context_graph.read.calibration import read_calibration
 from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
@@ -30,6 +32,8 @@ from processors.context_graph.rules.corrections import NONE, REORDERED, Correcti
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
+from processors.context_graph.rules.views.fingerprint import Fingerprint
+from processors.context_graph.rules.workspace import WHOLE
 from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
 from processors.memory.rules.relevance import FIRST, relevance_of, shown_probability
@@ -60,18 +64,24 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     found = await call.search(query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least))
     query_id = leave_recall(call, "search_graph", query, found.rows, found.priors)
     notes: dict[str, Any] = {"nothing_relevant": found.nothing, **({} if is_fresh else {"stale": True})}
+    if found.behind is not None:
+        notes["effective_results"] = round(found.behind, DIGITS)
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {"success": True, "results": found.rows, "count": len(found.rows), "query_vector_id": query_id, **notes}
 
 
 class _Found(NamedTuple):
-    """The rows, best first, with the `priors` of their relevance; `nothing`: probably none is right."""
+    """The rows, best first, with the `priors` of their relevance; `nothing`: probably none is right.
+
+    `behind`: how many results stand behind the answer, where a modulator is off its baseline or a memory was broadcast.
+    """
 
     rows: list[Row]
     priors: list[float | None]
     nothing: bool
     degraded: str | None
+    behind: float | None
 
 
 def _search(
@@ -86,13 +96,16 @@ def _search(
     """What is found: one turn on a reader thread."""
     is_corrected = call.services.may_hold(CORRECTIONS, (call.namespace,))
     correction = read_correction(cursor, call.namespace) if is_corrected else NONE
-    deep = query if correction.is_empty else deep_enough(query)
+    attention = _attention(cursor, call)
+    deep, least = attention.deep(query if correction.is_empty else deep_enough(query)), attention.near_enough(least)
     ranked = search(cursor, indexes, _deep(deep, least), prefetched)
     trusted = relevance_of(ranked.hits, read_calibration(cursor, call.namespace))
     relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
     found, nearness = _near_enough(indexes, deep, ranked, least)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
-    hits, added = _corrected(reader, correction, found.hits, call)
+    asked = None if attention.is_neutral else _asked(reader, query, found.hits, nearness, call)
+    hits, behind = attended(reader, attention, found.hits, asked)
+    hits, added = _corrected(reader, correction, hits, call)
     found = replace(found, hits=hits[: query.limit])
     memories = _read_memories(cursor, call.namespace, found.hits)
     compared = _compared(reader, query, found.hits, nearness, call)
@@ -105,7 +118,7 @@ def _search(
         | paths.get(hit.record_id, {})
         for hit in found.hits
     ]
-    return _Found(rows, [relevance[hit.label][0] for hit in found.hits], trusted.nothing, found.degraded)
+    return _Found(rows, [relevance[hit.label][0] for hit in found.hits], trusted.nothing, found.degraded, behind)
 
 
 def _deep(query: Query, least: float) -> Query:
@@ -147,16 +160,12 @@ def _compared(
 ) -> dict[str, Row]:
     """By memory how near it is to the query in each view and by the purpose of both.
 
-    A view that says nothing of the two is left out. The query's neighbours are the nearest of the hits: another look at
-    all vectors would take as long as the search.
+    A view that says nothing of the two is left out.
     """
-    encoded = EncodedQuery(query.vector, query.tokens, query.space)
-    cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
-    near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
     stored = [one for one in reader.stored([hit.record_id for hit in hits]) if one is not None]
     if not stored:
         return {}
-    asked = reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
+    asked = _asked(reader, query, hits, nearness, call)
     aligned = alignments(asked, stored)
     purposes = purpose_vectors(purpose(reader, call.part(Purposes)).centre, [asked, *stored])
     similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
@@ -169,6 +178,26 @@ def _compared(
         }
         for place, one in enumerate(stored)
     }
+
+
+def _asked(
+    reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
+) -> Fingerprint:
+    """The fingerprint of the query. Its neighbours are the nearest of the hits: another look at all vectors would take
+    as long as the search.
+    """
+    encoded = EncodedQuery(query.vector, query.tokens, query.space)
+    cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
+    near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
+    return reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
+
+
+def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:
+    """What modulators and a broadcast make of this search; nothing is read where nothing was ever adjusted."""
+    session_id = call.session_id or call.connection.open_session_id or WHOLE
+    is_adjusted = call.services.may_hold(MODULATORS, (call.namespace,))
+    is_broadcast = call.services.may_hold(WORKSPACES, (call.namespace, session_id))
+    return read_attention(cursor, call.namespace, session_id, moment(call)) if is_adjusted or is_broadcast else NEUTRAL
 
 
 def _said(aligned: Sequence[float]) -> dict[str, float]:
@@ -302,6 +331,10 @@ TOOL = Tool(
             },
             "count": {"type": "integer", "minimum": 0, "description": "Of what was found, shown or not"},
             "nothing_relevant": {"type": "boolean", "description": "Probably none of what was found is right"},
+            "effective_results": {
+                "type": "number",
+                "description": "How many results stand behind the answer, while a modulator is off its baseline",
+            },
             "query_vector_id": {**_TEXT, "description": "Names the search to `update_synergy_matrix`"},
             **GAP_FIELDS,
         }

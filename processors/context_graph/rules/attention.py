@@ -34,8 +34,8 @@ class Pool:
     """The first results of a search, in the engine's order; arrays of equal length."""
 
     scores: np.ndarray
-    aligned: np.ndarray
-    """[n, 13], NaN where a view says nothing"""
+    aligned: np.ndarray | None
+    """[n, 13], NaN where a view says nothing; None where serotonin needs none"""
     sessions: Sequence[str | None]
     beside: np.ndarray | None = None
     """[n]: how many places each is from the memory that was broadcast, NaN where it is of another session."""
@@ -77,8 +77,10 @@ def near_enough(least: float, levels: Levels) -> float:
     )
 
 
-def _by_views(scores: np.ndarray, aligned: np.ndarray, serotonin: float) -> np.ndarray:
+def _by_views(scores: np.ndarray, aligned: np.ndarray | None, serotonin: float) -> np.ndarray:
     """Towards the first view alone below the baseline, towards the mean of all that say something above it."""
+    if aligned is None:
+        return scores
     turn = (serotonin - SEROTONIN.baseline) / (SEROTONIN.most - SEROTONIN.baseline)
     if turn < 0:
         return (1 + turn) * scores - turn * _standard(np.nan_to_num(aligned[:, 0], nan=-1.0))
