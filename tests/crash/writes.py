@@ -237,6 +237,13 @@ WRITES: Mapping[str, Write] = {
         "SELECT memory_id FROM context_memories",
         weight=15,
     ),
+    # what becomes one is decided beside the same memories being stored again; a number of merges is among those there are
+    "trigger_consolidation": Write(
+        lambda known, chance: {"max_memories": 200, "min_similarity": chance.choice((0.6, 0.85))},
+        "consolidation_result.merged_groups",
+        "SELECT unnest(range(0, count(DISTINCT merged_into) + 1)) FROM context_ends",
+        weight=3,
+    ),
     "manage_teleological_profile": Write(
         profile, "profile_id", "SELECT profile_id FROM context_profiles", weight=3, learns="profile"
     ),

@@ -226,6 +226,8 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     await reader.call("get_graph_manifest")
     await reader.call("auto_bootstrap_north_star", confidence_threshold=0)
     await reader.call("discover_sub_goals", min_confidence=0, max_goals=20)
+    await reader.call("get_pruning_candidates", limit=1000, min_staleness_days=0, min_alignment=1)
+    await reader.call("trigger_consolidation", max_memories=10_000, min_similarity=0)
     await reader.call("get_alignment_drift", timeframe="30d", include_history=True)
     await reader.call("trigger_drift_correction", force=True)
     await reader.call("get_autonomous_status", include_metrics=True, include_history=True, history_count=100)

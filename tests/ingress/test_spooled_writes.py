@@ -53,7 +53,7 @@ WRITES: dict[str, dict[str, Any]] = {
 ASK_FIRST = {
     *("store_dual_judge_scores", "get_golden_test_results", "correct", "update_synergy_matrix", "fuse_embeddings"),
     *("compute_teleological_vector", "auto_bootstrap_north_star", "discover_sub_goals", "trigger_drift_correction"),
-    *("trigger_dream", "abort_dream"),
+    *("trigger_dream", "abort_dream", "trigger_consolidation"),
 }
 """Tools that ask judges or the store before they write."""
 OF_THE_NODE = ["get_graph_manifest"]
@@ -77,6 +77,7 @@ READS: dict[str, dict[str, Any]] = {
     "hybrid_search": {"query_text": "cache"},
     "search_graph": {"query": "caches"},
     "search_teleological": {"query_content": "caches"},
+    "get_amortized_shortcuts": {},
     "omni_infer": {"source": UUID, "direction": "abduction"},
     "get_memetic_status": {},
     "get_alignment_drift": {},
@@ -84,6 +85,7 @@ READS: dict[str, dict[str, Any]] = {
     "get_dream_status": {},
     "get_graph_manifest": {},
     "get_autonomous_status": {},
+    "get_pruning_candidates": {},
     "inner_voice.retrieve": {"query": "cache"},
 }
 """Of each tool that reads the store, what is asked here; of an id that nothing has the error says `stale`."""

@@ -55,6 +55,18 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # memories become one while searches return them and their vectors come
+    "context_ends": (
+        *("context.memory.stored", "context.memories.merged", "context.memory.injected"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
+    # a search walks edges while a stage finds some and a dream changes them
+    "context_edges": (
+        *("context.memory.stored", "context.memories.merged", "context.memory.injected"),
+        *("context.edges.found", "context.edges.changed", "context.edges.found"),
+        *("context.memory.recalled", "tool.invoked"),
+    ),
     # a dream begins and is aborted while it changes edges and a stage finds others
     "context_dreams": (
         *("context.memory.stored", "context.dream.requested", "context.dream.aborted"),

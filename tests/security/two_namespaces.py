@@ -7,7 +7,6 @@ dialogues, queries) has the same name on both sides once: nothing but the namesp
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPO
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
+from tests.security.graph_edges import cause_events, walk_events
 from tests.security.side import Side
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
@@ -370,7 +370,7 @@ async def _context_graph(side: Side) -> None:
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
-    await _graph_edges(side)
+    await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
     side.know("profile", profile)
@@ -380,6 +380,11 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
+        side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
+    [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
+    side.know("record", merged["memory_id"])
+    side.know("graph_memory", merged["memory_id"])
     north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
     side.know("goal", north_star["bootstrap_result"]["goal_id"])
     for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
@@ -391,23 +396,6 @@ async def _context_graph(side: Side) -> None:
     await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
     await side.ok("trigger_dream", force=True)
     await side.ok("abort_dream")
-
-
-async def _graph_edges(side: Side) -> None:
-    """Causes between the memories, as a stage finds them: this side's model has no token vectors."""
-    stated = {"memory_id": side.ids["graph_memory"][0], "sentence": side.say(f"{WORDS}, because."), "marker": "because"}
-    edges = [
-        {
-            "source_id": cause,
-            "target_id": effect,
-            "kind": "causal",
-            "weight": 0.8,
-            "confidence": 0.9,
-            "evidence": stated,
-        }
-        for cause, effect in itertools.permutations(side.ids["graph_memory"], 2)
-    ]
-    await _publish(side, side.event("context.edges.found", 2, 0, edges=edges))
 
 
 async def _again(side: Side) -> None:

@@ -357,6 +357,25 @@ def drift(as_json: bool, embedder: str, dataset: str) -> None:
 @EMBEDDER
 @click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
 @click.argument("dataset")
+def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure whether memories that say the same become one, and whether searches lose by it.
+
+    Each turn of the data set, a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), is stored twice,
+    the second time with one to three words changed.
+
+    \b
+    Example: thalweg bench consolidation locomo10.json
+    """
+    from thalweg.bench.consolidation import measure_consolidation
+
+    _show(lambda: measure_consolidation(dataset, embedder, questions), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
 def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
     """Measure what a dream of Context Graph brings to questions that were asked again and again.
 

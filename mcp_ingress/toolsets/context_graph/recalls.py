@@ -11,7 +11,10 @@ from streams.event_types.context_graph import MAX_CHAINS, MAX_RECALLED, VIEWS
 
 
 def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Leave ids, `views` and `path` of an answer's rows, best first, in the background; nothing where none was found."""
+    """Leave ids, `views` and `path` of an answer's rows, best first, in the background.
+
+    Nothing where nothing was found.
+    """
     results = [
         {
             "memory_id": row["fingerprintId"],
@@ -27,7 +30,7 @@ def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, 
 def leave_results(
     call: Call, tool: str, query_id: str, results: Sequence[Mapping[str, Any]], chains: Sequence[Sequence[str]] = ()
 ) -> None:
-    """Leave results as the event has them, of a query that has an id already, and the chains that led to them."""
+    """Leave results and chains as the event has them, of a query that has an id already."""
     if results:
         about = {"query_vector_id": query_id, "tool": tool, "session_id": call.session_id}
         walked = {"chains": [list(chain) for chain in chains[:MAX_CHAINS]]} if chains else {}
