@@ -172,8 +172,8 @@ async def _searched(memory: _Memory, questions: Sequence[tuple[Question, set[str
     queries = [query for line in NEUTRAL.strip().splitlines() for query in line.split("|")]
     means = []
     for query in queries:
-        rows = await memory.find(query, 5)
-        means.append(float(np.mean([row["thetaToNorthStar"] for row in rows])))
+        if rows := await memory.find(query, 5):
+            means.append(float(np.mean([row["thetaToNorthStar"] for row in rows])))
     found: dict[int, list[float]] = {cut: [] for cut in CUTS}
     for question, gold in questions:
         ids = [row["fingerprintId"] for row in await memory.find(question.text, max(CUTS))]
