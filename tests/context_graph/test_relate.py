@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from processors.context_graph.read.edges import read_edges
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.memories import memory_id_of
+from processors.context_graph.rules.shortcuts import MIN_CONFIDENCE
 from processors.context_graph.stages.relate import CONNECTED, MOST_SIMILAR, TEMPORAL_WEIGHT, THETA_EDGE, Relate
 from streams.codec import decode, encode
+from streams.event_types.context_edges import EDGES_FOUND
 from streams.event_types.context_graph import MEMORY_STORED
 from streams.events import CONNECTION, Event, LoggedEvent
 from streams.topics import DERIVED, MEMORY
@@ -92,7 +96,8 @@ def test_memories_of_one_session_follow_each_other(writer: _Writer) -> None:
     writer.node.clock.time += timedelta(days=1)
     last = writer.store("Gulls cry", session="a")
     [edge] = writer.edges()
-    assert edge.key == (*sorted((first, last)), "temporal") and edge.weight == TEMPORAL_WEIGHT
+    assert edge.key == (*sorted((first, last)), "temporal")
+    assert edge.weight == TEMPORAL_WEIGHT and edge.confidence < MIN_CONFIDENCE, "no shortcut goes over it"
     assert between not in edge.key
 
 
@@ -119,3 +124,26 @@ async def test_the_stage_publishes_the_same_facts_again(writer: _Writer) -> None
     assert [[fact.id for fact in facts] for facts in first] == [[fact.id for fact in facts] for facts in again]
     told = [edge["kind"] for facts in first for fact in facts for edge in fact.data["edges"]]
     assert sorted(told) == ["similar", "similar", "temporal"], "each of two that come together finds the other"
+
+
+def test_the_neighbours_of_a_memory_are_what_it_has_edges_to_by_their_weights(writer: _Writer) -> None:
+    node = writer.node
+    one, near, far = writer.store(TIDES), writer.store(f"{TIDES} indeed"), writer.store("Bread rises overnight")
+    reader = FingerprintReader(
+        node.store.database.cursor(), node.indexes, node.embedder, FingerprintCache(), writer.namespace
+    )
+    stored = dict(zip((one, near, far), reader.stored([one, near, far]), strict=True))
+    assert stored[one] is not None and stored[near] is not None and stored[far] is not None
+    by_nearness = reader.as_query(stored[one]).neighbours
+    assert by_nearness is not None, "without edges the nearest"
+    writer.logged = []
+    told = [
+        {"source_id": one, "target_id": far, "kind": "causal", "weight": 0.9},
+        {"source_id": near, "target_id": one, "kind": "causal", "weight": 0.3},
+    ]
+    found = Event(f"{writer.namespace}-found", "test", EDGES_FOUND, writer.namespace, node.clock.now(), {"edges": told})
+    node.process([node.store.record(encode(DERIVED.name, found))])
+    joined = reader.as_query(stored[one]).neighbours
+    vectors = [stored[other].vector for other in (far, near)]  # type: ignore[union-attr]
+    mean = np.average(vectors, axis=0, weights=[0.9, 0.3])
+    assert joined is not None and joined == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)

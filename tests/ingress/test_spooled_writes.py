@@ -47,6 +47,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "store_memory": {"content": "Caches lie."},
     "inject_context": {"content": "Caches lie.", "rationale": "seen"},
     "manage_teleological_profile": {"action": "create", "name": "Caches"},
+    "trigger_recalibration": {"level": 2},
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
@@ -77,10 +78,13 @@ READS: dict[str, dict[str, Any]] = {
     "hybrid_search": {"query_text": "cache"},
     "search_graph": {"query": "caches"},
     "search_teleological": {"query_content": "caches"},
+    "get_amortized_shortcuts": {},
     "omni_infer": {"source": UUID, "direction": "abduction"},
     "get_memetic_status": {},
     "get_alignment_drift": {},
     "utl_status": {},
+    "get_threshold_status": {},
+    "get_calibration_metrics": {},
     "get_dream_status": {},
     "get_graph_manifest": {},
     "get_autonomous_status": {},

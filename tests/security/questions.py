@@ -39,6 +39,7 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("pattern_list", about) for about in ({}, {"type": "preference"}, {"status": "fading"}))
     yield from (("hybrid_search", {"query_text": text, "top_k": 50}) for text in (WORDS, "evrybody sayz"))
     yield from (("search_graph", {"query": text, "topK": 50}) for text in (WORDS, "notd as kode"))
+    yield "get_amortized_shortcuts", {"min_confidence": 0}
     yield "search_teleological", {"query_content": WORDS, "max_results": 400, "min_similarity": 0}
     for vector in (*side.ids["vector"], side.ids["graph_memory"][0]):
         yield "search_teleological", {"query_vector_id": vector, "max_results": 400, "min_similarity": 0}

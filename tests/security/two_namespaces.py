@@ -7,11 +7,11 @@ dialogues, queries) has the same name on both sides once: nothing but the namesp
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 from pathlib import Path
 from typing import Any
 
+from processors.context_graph.rules.thresholds import FIRST_OBSERVED
 from processors.frame.stage import Stage, StageParts, stage_types
 from processors.memory.rules.plain_kind import PLAIN_KINDS
 from processors.valence.timers.age_patterns import AGE_PATTERNS
@@ -21,6 +21,7 @@ from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPO
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
+from tests.security.graph_edges import cause_events, walk_events
 from tests.security.side import Side
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
@@ -370,7 +371,7 @@ async def _context_graph(side: Side) -> None:
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
-    await _graph_edges(side)
+    await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
     side.know("profile", profile)
@@ -380,6 +381,12 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    found = await side.ok("search_graph", query=side.say(WORDS))
+    near, far = found["results"][0]["fingerprintId"], found["results"][-1]["fingerprintId"]
+    for judged in (*[near] * FIRST_OBSERVED, far):  # what is judged drifts, so that a threshold follows
+        about = {"query_vector_id": found["query_vector_id"], "result_vector_id": judged}
+        await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    await side.ok("trigger_recalibration", level=1)
     for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
         side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
     [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
@@ -396,23 +403,6 @@ async def _context_graph(side: Side) -> None:
     await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
     await side.ok("trigger_dream", force=True)
     await side.ok("abort_dream")
-
-
-async def _graph_edges(side: Side) -> None:
-    """Causes between the memories, as a stage finds them: this side's model has no token vectors."""
-    stated = {"memory_id": side.ids["graph_memory"][0], "sentence": side.say(f"{WORDS}, because."), "marker": "because"}
-    edges = [
-        {
-            "source_id": cause,
-            "target_id": effect,
-            "kind": "causal",
-            "weight": 0.8,
-            "confidence": 0.9,
-            "evidence": stated,
-        }
-        for cause, effect in itertools.permutations(side.ids["graph_memory"], 2)
-    ]
-    await _publish(side, side.event("context.edges.found", 2, 0, edges=edges))
 
 
 async def _again(side: Side) -> None:

@@ -1,9 +1,9 @@
 """`thalweg bench causes`: whether edges from cause to effect are right, and whether they answer "why".
 
-A fixture has chains of memories, each the cause of the next, and others beside them that are not. All are written to one
-store in an order that has nothing to do with the chains, and each is compared with those before it, as the stage does
-it. Of a data set of conversations the questions that ask why are answered: by the statements whose effect is what is
-asked, and by the cosine alone.
+A fixture has chains of memories, each the cause of the next, and others beside them that are not. All are written to
+one store in an order that has nothing to do with the chains, and each is compared with those before it, as the stage
+does it. Of a data set of conversations the questions that ask why are answered: by the statements whose effect is
+what is asked, and by the cosine alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from processors.context_graph.read.causes import CauseFinder
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.rules.cause_links import Link
+from processors.context_graph.rules.cause_links import CausalLink
 from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.inference import abduce
 from processors.embedding.model import Embedder, encode_query
@@ -97,14 +97,14 @@ def _measure_chains(report: Report, memories: Sequence[_Memory], embedder: Embed
             _report(report, f"{part}_{kind}", some, of_kind, edges, cosines, has_targets=False)
 
 
-def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation) -> list[Link]:
+def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation) -> list[CausalLink]:
     """Write the turns as memories, and compare each with those before it. What is denied later is left out."""
     for turn in conversation.turns:
         store.writer.write(conversation.name, turn)
     store.engine.maintain()
     reader = FingerprintReader(store.cursor, store.engine, embedder, FingerprintCache(), conversation.name)
     finder = CauseFinder(reader)
-    best: dict[tuple[str, str], Link] = {}
+    best: dict[tuple[str, str], CausalLink] = {}
     for turn in conversation.turns:
         for one in finder.links(turn.turn_id):
             known = best.get((one.cause_id, one.effect_id))
@@ -130,10 +130,14 @@ def _report(
     *,
     has_targets: bool = True,
 ) -> None:
-    """What of the edges that were found is right. An edge over several links of its chain is right too."""
+    """What of the edges that were found is right. An edge over several links of its chain is right too.
+
+    Asked is of each memory for its cause, among the first FIRST and as the very first, and of the last of three or more
+    memories for the first, its root.
+    """
     places = {one.name: (one.chain, one.place) for one in memories if one.place is not None}
-    pairs = {(one, places.get(one.source_id), places.get(one.target_id)) for one in found}
-    same = [(cause[1], effect[1]) for _, cause, effect in pairs if cause and effect and cause[0] == effect[0]]
+    ends = {(one, places.get(one.source_id), places.get(one.target_id)) for one in found}
+    same = [(cause[1], effect[1]) for _, cause, effect in ends if cause and effect and cause[0] == effect[0]]
     right = [1 for cause, effect in same if cause < effect]
     by_place = {place: one for one, place in places.items()}
     stated = [(by_place[chain, place - 1], one) for one, (chain, place) in places.items() if place]
@@ -143,11 +147,19 @@ def _report(
     report.add(f"{name}_precision", _share(len(right), len(found)), "%", targets[0])
     report.add(f"{name}_direction", _share(len(right), len(same)), "%", targets[1])
     report.add(f"{name}_recall", _share(sum(pair in known for pair in stated), len(stated)), "%")
-    abduced = sum(cause in [one.path.ids[0] for one in abduce(edges, effect, {})[:FIRST]] for cause, effect in stated)
-    near = sum(cause in nearest.get(effect, ()) for cause, effect in stated)
-    report.add(f"{name}_abduction", _share(abduced, len(stated)), "%", targets[2])
-    report.add(f"{name}_cosine", _share(near, len(stated)), "%", bare=True)
-    report.add(f"{name}_gain", _share(abduced, len(stated)) - _share(near, len(stated)), "points", targets[3])
+    last = {chain: one for one, (chain, place) in sorted(places.items(), key=lambda each: each[1])}
+    roots = [(by_place[chain, 0], one) for chain, one in last.items() if places[one][1] > 1]
+    likely = {effect: [one.path.ids[0] for one in abduce(edges, effect, {})] for effect in places}
+    for pairs, most, suffix, limits in (
+        (stated, FIRST, "", targets[2:]),
+        (stated, 1, "_first", (None, None)),
+        (roots, FIRST, "_root", (None, None)),
+    ):
+        abduced = _share(sum(cause in likely[effect][:most] for cause, effect in pairs), len(pairs))
+        near = _share(sum(cause in nearest.get(effect, [])[:most] for cause, effect in pairs), len(pairs))
+        report.add(f"{name}_abduction{suffix}", abduced, "%", limits[0])
+        report.add(f"{name}_cosine{suffix}", near, "%", bare=True)
+        report.add(f"{name}_gain{suffix}", abduced - near, "points", limits[1])
 
 
 def _share(part: int, whole: int) -> float:
@@ -155,7 +167,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def _measure_questions(report: Report, conversations: Iterable[Conversation], embedder: Embedder) -> None:
-    """The share of the questions with "why" of which a right turn is among the first, and the edges between turns."""
+    """The share of the questions with "why" that find a right turn, and the edges between turns."""
     stated, near, asked, edges, turns = 0, 0, 0, 0, 0
     for conversation in conversations:
         with turn_store(embedder, "text") as store:

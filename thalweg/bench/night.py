@@ -9,7 +9,7 @@ answers shows as what it is.
 
 from __future__ import annotations
 
-import random
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -51,8 +51,7 @@ def _without_stop_words(text: str) -> str:
 
 def _in_another_order(text: str) -> str:
     words = [word.strip(_PUNCTUATION) for word in text.split()]
-    random.Random(text).shuffle(words)
-    return " ".join(words)
+    return " ".join(sorted(words, key=lambda word: zlib.crc32(f"{word} {text}".encode())))
 
 
 WORDINGS: Mapping[str, Callable[[str], str]] = {

@@ -120,6 +120,7 @@ TOOL = Tool(
     "with which `search_teleological` searches for what is like the memory in these views.",
     kind="write",
     handler=fuse,
+    memory_operation="create_memory",
     input_schema={
         "type": "object",
         "properties": {

@@ -102,6 +102,7 @@ TOOL = Tool(
     timeout_s=15.0,
     unavailable_code=CODE,
     memory_operation="update_memory",
+    is_upkeep=True,
     input_schema={
         "type": "object",
         "properties": {

@@ -11,14 +11,15 @@ import numpy as np
 from processors.context_graph.read.fingerprints import FingerprintReader, PlacedTokens
 from processors.context_graph.rules.cause_links import (
     DENIED,
+    CausalClaim,
+    CausalLink,
     CausalText,
-    Claim,
-    Link,
     Part,
     evidence,
     is_denied,
     link,
     similarity,
+    surpassed,
     tells,
     told_by,
 )
@@ -55,7 +56,7 @@ class CauseFinder:
         )
         self._rarity: dict[str, float] = {}
 
-    def links(self, memory_id: str) -> list[Link]:
+    def links(self, memory_id: str) -> list[CausalLink]:
         """The links of a memory with those before it, and the denials of what was linked. None without token vectors.
 
         Of several between the same two the surest is told.
@@ -79,26 +80,26 @@ class CauseFinder:
                 found.append((best, placed.memory_id))
         return [memory_id for _, memory_id in sorted(found, reverse=True)]
 
-    def _links(self, placed: PlacedTokens) -> list[Link]:
+    def _links(self, placed: PlacedTokens) -> list[CausalLink]:
         own = self._text(placed)
         texts = [own.text, *(own.text[slice(*claim.where)] for claim in own.claims[:MOST_CLAIMS])]
         near = self._near(placed.label) | self._with_words(texts[:1], NEAR) | self._with_words(texts[1:], NEAR_CLAIM)
         others = self._earlier(near, placed)
         found = [*self._by_own(own, others), *self._by_others(own, others, placed), *self._denied(own, others)]
-        best: dict[tuple[str, str], Link] = {}
+        best: dict[tuple[str, str], CausalLink] = {}
         for one in sorted(found, key=lambda one: (-one.confidence, -one.similarity)):
             best.setdefault((one.cause_id, one.effect_id), one)
         return list(best.values())
 
-    def _by_own(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[Link]:
+    def _by_own(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[CausalLink]:
         """What a memory states of earlier ones, unless one of them denies it."""
         for claim in own.claims[:MOST_CLAIMS]:
             rarities = self._rarities(claim)
             for other, value in told_by(claim, others, rarities):
-                if not any(is_denied(own, claim.statement, one, rarities) for one in others):
+                if value > 0 and not any(is_denied(own, claim.statement, one, rarities) for one in others):
                     yield link(own, claim, other, value)
 
-    def _by_others(self, own: CausalText, others: Sequence[CausalText], placed: PlacedTokens) -> Iterable[Link]:
+    def _by_others(self, own: CausalText, others: Sequence[CausalText], placed: PlacedTokens) -> Iterable[CausalLink]:
         """What earlier memories state of this one, where none tells it better."""
         for stating in others:
             for claim in stating.claims[:MOST_CLAIMS]:
@@ -108,18 +109,20 @@ class CauseFinder:
                     continue
                 rivals = self._earlier(self._with_words([stating.text[slice(*claim.where)]], NEAR_CLAIM), placed)
                 rivals = [one for one in rivals if one.memory_id != stating.memory_id]
-                if any(one is own for one, _ in told_by(claim, [own, *rivals], rarities)):
+                told = told_by(claim, [own, *rivals], rarities)
+                if told[0][1] > 0:
                     yield link(stating, claim, own, value)
+                    yield from (surpassed(link(stating, claim, one, 0.0)) for one, rest in told[1:] if rest == 0)
 
-    def _denied(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[Link]:
+    def _denied(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[CausalLink]:
         """What a memory takes back: the links that a denied statement has made, with a weight of 0."""
         for stating in others if own.denials else ():
             for claim in stating.claims[:MOST_CLAIMS]:
                 rarities = self._rarities(claim)
                 if (sentence := is_denied(stating, claim.statement, own, rarities)) is not None:
-                    for other, _ in told_by(claim, [one for one in others if one is not stating], rarities):
-                        one = link(stating, claim, other, 0.0)
-                        yield Link(one.cause_id, one.effect_id, 0.0, DENIED, evidence(own, sentence, "denied"))
+                    told = told_by(claim, [one for one in others if one is not stating], rarities)
+                    for one in (link(stating, claim, other, 0.0) for other, value in told if value > 0):
+                        yield CausalLink(one.cause_id, one.effect_id, 0.0, DENIED, evidence(own, sentence, "denied"))
 
     def _near(self, label: int) -> set[int]:
         live = self._reader.indexes.spaces.live
@@ -147,7 +150,7 @@ class CauseFinder:
         assert live is not None  # the tokens are in it
         return live.tokens.rarity(ids.astype(np.int64))
 
-    def _rarities(self, claim: Claim) -> dict[str, float]:
+    def _rarities(self, claim: CausalClaim) -> dict[str, float]:
         """Of the terms of a claim and of its statement's other part."""
         return self._read_rarities(claim.part.terms | (claim.other.terms if claim.other is not None else frozenset()))
 

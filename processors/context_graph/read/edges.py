@@ -47,7 +47,7 @@ def edges_to(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Coll
 
 
 def edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str]) -> list[Edge]:
-    """The edges of every kind with both ends among these memories, as `edges_of` gives them: a millisecond for ten."""
+    """The edges with both ends among these memories, as `edges_of` gives them: a millisecond for ten."""
     return _read_at(cursor, namespace, memory_ids, None, ("source_id",), is_within=True)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from processors.context_graph.read.edges import edges_of
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.fingerprint import (
     MAX_CHARS,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from storage.search.vectors.dense_space import DenseSpace
 
 NEIGHBOURS = 5
-"""A text's neighbours are the nearest of the memories, until these have edges."""
+"""A text's neighbours are so many of the nearest memories; a memory's those that it has edges to, if any."""
 CACHED_MEMORIES = 4096
 """About 20 MB."""
 MOST_TERMS = 256
@@ -300,23 +301,43 @@ class FingerprintReader:
         return pieces.starts[: len(ids)] if same else None
 
     def _neighbours(self, one: Fingerprint) -> np.ndarray | None:
-        """The unit mean of the vectors of the nearest other memories; None where there are none."""
+        """The unit mean of the vectors of what a memory has edges to, else of the nearest others.
+
+        Edges count by their weights. None where there is nothing near.
+        """
         live = self.indexes.spaces.live
         if live is None or one.vector is None:
             return None
+        if (joined := self._joined(one)) is not None:
+            return joined
         allowed = self.indexes.records.allowed(self.cursor, Filter(self.namespace, toolsets=(TOOLSET,)))
         own = None if one.memory_id is None else document_label(self.namespace, one.memory_id)
         near = live.nearest(one.vector, NEIGHBOURS + 1, allowed).matches
         others = allowed.of(np.array([label for label, _ in near if label != own], np.int64))[:NEIGHBOURS]
         return self._mean(others)
 
-    def _mean(self, labels: np.ndarray) -> np.ndarray | None:
-        """The unit mean of the vectors of these memories; None where they have none."""
+    def _joined(self, one: Fingerprint) -> np.ndarray | None:
+        """The unit mean of the vectors of what a memory has edges to; None of a text, and where it has none."""
+        if one.memory_id is None:
+            return None
+        weights: dict[int, float] = {}
+        for edge in edges_of(self.cursor, self.namespace, [one.memory_id]):
+            other = edge.target_id if edge.source_id == one.memory_id else edge.source_id
+            label = document_label(self.namespace, other)
+            weights[label] = max(edge.weight, weights.get(label, 0.0))
+        labels = np.array(sorted(weights), np.int64)
+        return self._mean(labels, np.array([weights[label] for label in labels.tolist()]))
+
+    def _mean(self, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
+        """The unit mean of the vectors of these memories, by (n,) weights if given; None where they have none."""
         live = self.indexes.spaces.live
         vectors = {} if live is None else live.vectors(labels)
-        if not vectors:
+        known = [place for place, label in enumerate(labels.tolist()) if label in vectors]
+        shares = None if weights is None else weights[known]
+        if not known or (shares is not None and not shares.any()):
             return None
-        mean: np.ndarray = unit(np.mean([vectors[label] for label in labels.tolist() if label in vectors], axis=0))
+        found = [vectors[label] for label in labels[known].tolist()]
+        mean: np.ndarray = unit(np.average(found, axis=0, weights=shares))
         return mean
 
     def _rarity(self, one: Fingerprint, text: str | None) -> Rarity:

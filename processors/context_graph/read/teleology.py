@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
-from processors.context_graph.read.goals import Purposes, purpose_of, read_north_star
+from processors.context_graph.read.goals import Purposes, purpose_of
 from processors.context_graph.rules import synergy
 from processors.context_graph.rules.goals import Goal
 from processors.context_graph.rules.groups import VIEW_COUNT
@@ -109,7 +109,7 @@ def mean_alignment(aligned: np.ndarray) -> float:
 
 def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
     """The North Star's centre; until there is one, the centre of the first memories."""
-    goal = read_north_star(reader.cursor, reader.namespace)
+    goal = purposes.north_star(reader.cursor, reader.namespace)
     if goal is not None and (found := purpose_of(reader, purposes, goal)) is not None:
         return Purpose(found, goal)
     return Purpose(_provisional(reader, purposes))

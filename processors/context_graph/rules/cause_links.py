@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from processors.context_graph.rules.causes import Range, Reading, Statement, asks, denies, read_causes
+from processors.context_graph.rules.causes import CausalStatement, Range, Reading, asks, denies, read_causes
 from storage.search.words.analyzer import query_terms
 
 LEAST_TERMS = 2
 """Words with content that a part has in common with what tells it."""
 LEAST_RARITY = 1.2
 """How rare these are together, in shares of a word that one memory alone has: names that all have are little."""
-LEAST_OF_CAUSE, LEAST_OF_EFFECT = 0.55, 0.6
-"""S from which another memory tells a stated cause, a stated effect. Chosen with the fixture's chains (`bench causes`)."""
+LEAST_OF_CAUSE, LEAST_OF_EFFECT = 0.65, 0.65
+"""S from which another memory tells a stated cause, a stated effect (`thalweg bench causes`)."""
+LEAST_OF_WORD = 0.3
+"""The cosine that each word of a part has at least with one of what tells it: else it is told something else of it."""
 NEARLY = 0.95
 """Of the memories that tell a part, those count whose S is this share of the best one's."""
 KNOWN, REVERSED, UNKNOWN = 1.2, 0.8, 1.0
@@ -30,9 +32,10 @@ KNOWN, REVERSED, UNKNOWN = 1.2, 0.8, 1.0
 MAX_SENTENCE = 600
 """Characters of a sentence that are kept as evidence."""
 DENIED = 1.0
-"""The confidence of a denial: it is surer than what it denies, and leaves a weight of 0."""
+"""The confidence with which a link is taken back: it is surer than what made it, and leaves a weight of 0."""
 _ASIDE = re.compile(
-    r"(?<=\w)[\s,]+(?:(?:a|one|two|some|\d+)\s+)?(?:\w+\s+)?(?:(?:hours?|days?|weeks?|months?|years?|long|just|shortly)\s+)?"
+    r"(?<=\w)[\s,]+(?:(?:a|one|two|some|\d+)\s+)?(?:\w+\s+)?"
+    r"(?:(?:hours?|days?|weeks?|months?|years?|long|just|shortly)\s+)?"
     r"(?P<before>before)\b.*|"
     r"(?<=\w)[\s,]+(?:until|while|whilst|when|whenever|in\s+the\s+(?:same\s+)?(?:hour|day|week|month|year)\s+"
     r"(?:in\s+which|when|that)|on\s+the\s+(?:same\s+)?day\s+(?:on\s+which|when|that))\b.*",
@@ -42,7 +45,7 @@ _ASIDE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some words of a text: (k, WIDTH) unit rows and (k,) weights of its tokens, and its terms with content."""
+    """Some words of a text: its terms with content, and (k, WIDTH) unit rows and (k,) weights of tokens."""
 
     rows: np.ndarray
     weights: np.ndarray
@@ -50,10 +53,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CausalClaim:
     """A part of a statement that another memory may tell. `other`: the statement's other part, where it has one."""
 
-    statement: Statement
+    statement: CausalStatement
     is_cause: bool
     where: Range
     part: Part
@@ -62,7 +65,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class CausalText:
-    """A memory's text with its tokens: (n,) characters at which they begin, (n, WIDTH) unit rows, (n,) weights."""
+    """A memory's text and tokens.
+
+    (n,) `starts`, the characters at which they begin; (n, WIDTH) unit rows; (n,) weights."""
 
     memory_id: str
     text: str
@@ -98,14 +103,16 @@ class CausalText:
         return parts
 
     @cached_property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[CausalClaim]:
         """The parts of its statements that have enough words to be found in other memories."""
         claims = []
         for one in self._stated:
             parts = {where: self.part(where) for where in (one.cause, one.effect) if where is not None}
             for is_cause, where, other in ((True, one.cause, one.effect), (False, one.effect, one.cause)):
                 if where is not None and len(parts[where].terms) >= LEAST_TERMS and len(parts[where].rows):
-                    claims.append(Claim(one, is_cause, where, parts[where], None if other is None else parts[other]))
+                    claims.append(
+                        CausalClaim(one, is_cause, where, parts[where], None if other is None else parts[other])
+                    )
         return claims
 
     @property
@@ -115,7 +122,7 @@ class CausalText:
         return denied + [where for where in self.reading.sentences if denies(self.text[slice(*where)])]
 
     @property
-    def _stated(self) -> list[Statement]:
+    def _stated(self) -> list[CausalStatement]:
         return [one for one in self.reading.statements if not one.is_denied]
 
     def _is_stating(self, sentence: Range) -> bool:
@@ -131,7 +138,7 @@ class CausalText:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class CausalLink:
     """A cause and an effect, as memory ids. `similarity`: S, 0 where `evidence` denies it; `confidence`: 0 to 1.
 
     `evidence`: the sentence that states it, its marker, and the memory that it is in.
@@ -150,8 +157,9 @@ def asymmetric_similarity(cosine: float, direction: float, overlap: float) -> fl
 
 
 def similarity(part: Part, by: Part, rarity: Mapping[str, float]) -> float:
-    """S of a stated part and what tells it: the cosine is the mean of its tokens' best, the overlap that of its terms.
+    """S of a stated part and what tells it.
 
+    The cosine is the weighted mean of the best ones of its tokens, the overlap that of its terms.
     `rarity`: of terms, from 0 to 1; tokens have theirs as weights. 0 where both have too little in common.
     """
     shared = part.terms & by.terms
@@ -165,13 +173,16 @@ def similarity(part: Part, by: Part, rarity: Mapping[str, float]) -> float:
     total, all_terms = float(part.weights.sum()), sum(rarity.get(term, 1.0) for term in part.terms)
     if total <= 0 or all_terms <= 0:
         return 0.0
-    cosine = float((part.rows @ by.rows.T).max(1) @ part.weights) / total
+    best = (part.rows @ by.rows.T).max(1)
+    if float(best.min()) < LEAST_OF_WORD:
+        return 0.0
+    cosine = float(best @ part.weights) / total
     overlap = sum(rarity.get(term, 1.0) for term in shared) / all_terms
     return asymmetric_similarity(cosine, KNOWN, overlap)
 
 
-def tells(claim: Claim, text: CausalText, rarity: Mapping[str, float]) -> float:
-    """S of a claim and a memory that tells it; 0 where it tells the other part rather, or names it in the other role.
+def tells(claim: CausalClaim, text: CausalText, rarity: Mapping[str, float]) -> float:
+    """S of a claim and a memory that tells it; 0 where it tells the other part rather, or in the other role.
 
     A cause is told by what a memory says, or states as an effect; an effect by what it says, unless that was before
     something, or states as a cause.
@@ -191,18 +202,25 @@ def _best(part: Part, by: Sequence[Part], rarity: Mapping[str, float]) -> float:
     return max((similarity(part, one, rarity) for one in by), default=0.0)
 
 
-def told_by(claim: Claim, others: Sequence[CausalText], rarity: Mapping[str, float]) -> list[tuple[CausalText, float]]:
-    """The memories that tell a claim best, with their S; memories that are equally near are all of them."""
-    found = [(one, tells(claim, one, rarity)) for one in others]
+def told_by(
+    claim: CausalClaim, others: Sequence[CausalText], rarity: Mapping[str, float]
+) -> list[tuple[CausalText, float]]:
+    """The memories that tell a claim, with their S: 0 of one that another one surpasses."""
+    found = [(one, value) for one in others if (value := tells(claim, one, rarity)) > 0]
     best = max((value for _, value in found), default=0.0)
-    return [(one, value) for one, value in found if value > 0 and value >= NEARLY * best]
+    return [(one, value if value >= NEARLY * best else 0.0) for one, value in found]
 
 
-def link(stating: CausalText, claim: Claim, other: CausalText, value: float) -> Link:
+def link(stating: CausalText, claim: CausalClaim, other: CausalText, value: float) -> CausalLink:
     """The link that a claim of one memory makes with another one."""
     ends = (other.memory_id, stating.memory_id) if claim.is_cause else (stating.memory_id, other.memory_id)
     statement = claim.statement
-    return Link(*ends, value, statement.confidence, evidence(stating, statement.sentence, statement.marker))
+    return CausalLink(*ends, value, statement.confidence, evidence(stating, statement.sentence, statement.marker))
+
+
+def surpassed(one: CausalLink) -> CausalLink:
+    """A link of a part that another memory has turned out to tell better: it has no weight any more."""
+    return replace(one, similarity=0.0, confidence=DENIED)
 
 
 def evidence(text: CausalText, sentence: Range, marker: str) -> dict[str, str]:
@@ -210,7 +228,9 @@ def evidence(text: CausalText, sentence: Range, marker: str) -> dict[str, str]:
     return {"memory_id": text.memory_id, "sentence": text.text[slice(*sentence)][:MAX_SENTENCE], "marker": marker}
 
 
-def is_denied(stating: CausalText, statement: Statement, by: CausalText, rarity: Mapping[str, float]) -> Range | None:
+def is_denied(
+    stating: CausalText, statement: CausalStatement, by: CausalText, rarity: Mapping[str, float]
+) -> Range | None:
     """The sentence of another memory that denies a statement: both of its parts are in it. None where there is none."""
     if statement.cause is None or statement.effect is None:
         return None

@@ -1,8 +1,8 @@
 """What a text says of causes: sentences that name a cause and its effect, or deny that it was one.
 
 By the markers of English prose. A marker stands between effect and cause ("because"), between cause and effect ("led
-to"), or before both ("Because …, …"). A part that only points back ("This led to …") is the sentence before it. What
-asks, states nothing.
+to"), or before both. A part that only points back ("This led to …") is the sentence before it. A question states
+nothing.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ _TIME = (
     r"october|november|december|spring|summer|autumn|fall|winter|childhood|forever|version|v\d)\b)"
 )
 _SUBJECT = (
-    r"(?:now\s+|then\s+|that\s+)?(?:i|we|you|he|she|it|they|there|nobody|everyone|everybody|no|all|most|both|each|every|"
-    r"the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|"
+    r"(?:now\s+|then\s+|that\s+)?(?:i|we|you|he|she|it|they|there|nobody|everyone|everybody|no|all|most|both|each|"
+    r"every|the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|"
     r"\w+\s+(?:is|are|was|were|has|had|can|cannot|could|will|gets?|got|fails?|failed|takes?|took)"
 )
 _VERB = (
     r"\b(?:is|are|was|were|has|have|had|can|could|will|would|does|did|do|cannot|nobody|only|hardly|\w+n['’]t|\w+ed|"
-    r"\w{3,}s|took|made|went|broke|left|got|said|saw|sent|ran|fell|lost|found|gave|came|it['’]s|i['’]m|\w+['’]re)\b"
+    r"\w{3,}s|took|made|went|broke|left|got|said|saw|sent|ran|fell|lost|found|gave|came|it['’]s|i['’]m|"
+    r"\w+['’]re)\b"
 )
 _EFFECT_FIRST = re.compile(
     r"(?<!\w)(?P<of>(?:just\s+|only\s+|mainly\s+|partly\s+|simply\s+)?(?:because\s+of|due\s+to|owing\s+to|thanks\s+to|"
     r"caused\s+by|triggered\s+by|as\s+a\s+(?:direct\s+)?(?:result|consequence)\s+of|on\s+account\s+of|"
     r"(?:was\s+|were\s+|is\s+)?traced\s+(?:back\s+)?to|stem(?:s|med)\s+from|result(?:s|ed)\s+from))\b|"
-    r"(?<!\w)(?P<that>(?:just\s+|only\s+|mainly\s+|partly\s+|simply\s+)?because|['’]?cause(?=\s+(?:i|it|they|we|he|she|the|you|"
+    r"(?<!\w)(?P<that>(?:just\s+|only\s+|mainly\s+|partly\s+|simply\s+)?because|"
+    r"['’]?cause(?=\s+(?:i|it|they|we|he|she|the|you|"
     r"there|my|of)\b)|cuz|seeing\s+that|given\s+that|as\s+it\s+turned\s+out\s+that)\b|"
     rf"(?P<since>\bsince)\b(?!\s+{_TIME})(?=[^,;.]*{_VERB})|"
     r"(?P<label>\b(?:root\s+cause|cause|reason|culprit)\s*:)",
@@ -48,10 +50,11 @@ _EFFECT_FIRST = re.compile(
 )
 _CAUSE_FIRST = re.compile(
     r"(?:,?\s*(?:and\s+)?(?:which|that)\s+)?(?<!\w)(?P<verb>(?:leads?|led|leading)\s+to|result(?:s|ed|ing)?\s+in|"
-    r"(?:caused|causes|causing)(?!\s+by)|trigger(?:s|ed|ing)(?!\s+by))\b|"
+    r"(?:caused|causes|causing)(?!\s+(?:by|like|such|that|which|and|or|i|we)\b)|trigger(?:s|ed|ing)(?!\s+by))\b|"
     r"(?P<adverb>\b(?:therefore|thus|hence|consequently|as\s+a\s+(?:direct\s+)?(?:result|consequence)(?!\s+of)|"
     r"for\s+(?:this|that)\s+reason)\b)|"
-    r"(?P<why>,?\s*\b(?:which|that|this)(?:['’]s|\s+is|\s+was)\s+(?:also\s+)?(?:why|the\s+reason\s+(?:for|why|that))\b|"
+    r"(?P<why>,?\s*\b(?:which|that|this)(?:['’]s|\s+is|\s+was)\s+(?:also\s+)?"
+    r"(?:why|the\s+reason\s+(?:for|why|that))\b|"
     r"\b(?:is|are|was|were)\s+(?:why|the\s+(?:reason|cause)s?\s+(?:for|of|why|that))\b)|"
     rf"(?P<so>[,;]\s*(?:and\s+)?so\b(?=\s+(?:{_SUBJECT})\b))",
     re.IGNORECASE,
@@ -60,8 +63,9 @@ _WEAK_CAUSE_FIRST = re.compile(
     r"(?P<meant>\bso\s+that\b)|"
     rf"(?P<degree>\bso\s+\w+(?:\s+(?!that\b)[\w']+){{0,6}}?\s+(?<!like )(?<!thing )that(?=\s+(?:{_SUBJECT})\b))|"
     r"(?P<means>,?\s*(?:\bwhich\s+)?\bmean(?:s|t|ing)?\s+that\b)|"
-    r"(?P<acts>\b(?:broke|breaks|forc(?:es|ed)|prevent(?:s|ed)|fill(?:s|ed)|crash(?:es|ed)|block(?:s|ed)|free(?:s|d)|"
-    r"push(?:es|ed))\b(?=\s+(?:the|our|its|all|every|both|us|it|me|him|her|them|[A-Z])\b))|"
+    r"(?P<acts>(?<!that )(?<!which )\b(?:broke|breaks|forc(?:es|ed)|prevent(?:s|ed)|fill(?:s|ed)|"
+    r"crash(?:es|ed)|block(?:s|ed)|free(?:s|d)|"
+    r"push(?:es|ed))\b(?=\s+(?:the|our|its|all|every|both|us|it|[A-Z])\b))|"
     r"(?P<made>\bma(?:de|kes)\s+(?=(?:the|our|its|his|their|all|every|it|\w+)\s+"
     r"(?:[\w-]+\s+){0,4}?(?:take|fail|crash|break|hang|stop|impossible|un\w+able|\w+able|\w{2,}er|useless|slow)\b))",
     re.IGNORECASE,
@@ -72,16 +76,22 @@ _FIRST = re.compile(
     rf"since(?!\s+{_TIME})(?=[^,;.]*{_VERB})))\s+(?P<cause>[^,]+),\s*(?P<effect>.+)",
     re.IGNORECASE | re.S,
 )
-_IF = re.compile(r"^\W*(?P<marker>if|whenever)\s+(?P<cause>[^,]+),\s*(?:then\s+)?(?P<effect>.+)", re.IGNORECASE | re.S)
+_IF = re.compile(
+    r"^\W*(?P<marker>if(?!\s+you\b)|whenever)\s+(?P<cause>[^,]+),\s*(?:then\s+)?(?P<effect>.+)", re.IGNORECASE | re.S
+)
 _REASON_OF = re.compile(
     r"^\W*(?:the\s+)?(?:\w+\s+)?(?P<marker>(?:reason|cause)s?\s+(?:for|of|why|that))\s+(?P<effect>.+?)\s+"
     r"(?:is|was|were)\s+(?:that\s+)?(?P<cause>.+)",
     re.IGNORECASE | re.S,
 )
 _POINTS_BACK = re.compile(
-    r"^\W*(?:(?:and|but|so|then|also)\s+)?(?:(?:all\s+)?(?:of\s+)?(?:this|that|these|those|it|which)(?:\s+(?:is|was|has|had|in\s+turn|"
+    r"^\W*(?:(?:and|but|so|then|also)\s+)?(?:(?:all\s+)?(?:of\s+)?(?:this|that|these|those|it|which)"
+    r"(?:\s+(?:is|was|has|had|in\s+turn|"
     r"also|then|probably|all|incident|change|problem|issue|error|bug|mistake))*)?\W*$",
     re.IGNORECASE,
+)
+_SAYS_NOTHING = re.compile(
+    r"^\W*(?:\w+:\s*)?(?:i|we|you)\s+(?:\w+ly\s+)?(?:agree|think|know|see|hope|guess|understand)\W*$", re.IGNORECASE
 )
 _DENIED_LINK = re.compile(
     r"\b(?:not|n['’]t|never|neither|nor|isn['’]t|wasn['’]t|no\s+longer)\s+(?:\w+\s+){0,2}?$", re.IGNORECASE
@@ -97,7 +107,8 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _SINCE_THEN = re.compile(
-    r"\b(?:have|has|had|been|\w+['’](?:ve|s))\s+(?:\w+\s+){0,3}?\w+(?:ed|en|ne|ad|ome|ut|ld|ught)\b(?=[^,]*\bsince\b)|"
+    r"\b(?:have|has|had|been|\w+['’](?:ve|s))\s+(?:\w+\s+){0,3}?\w+(?:ed|en|ne|ad|ome|ut|ld|ught)\b"
+    r"(?=[^,]*\bsince\b)|"
     r"\bsince\b[^,]*\b(?:last|first|ever|started|began|moved|met|born|kid|child|ago)\b|"
     r"\b(?:long|far|years?|months?|weeks?|ever|much|lot)\b[^,]*\bsince\b|^\W*since\b[^,]*,.*\b(?:have|has|['’]ve)\b",
     re.IGNORECASE,
@@ -124,11 +135,11 @@ def asks(sentence: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class CausalStatement:
     """A cause and its effect as ranges of characters of a text.
 
-    `sentence`: the range that states it, with the one before where a part points back. `confidence`: 0 to 1. `is_denied`:
-    it says that the one was not the cause of the other. `cause` or `effect` is None where it points back to what
+    `sentence`: the range that states it, with the one before where a part points back. `confidence`: 0 to 1.
+    `is_denied`: it says that the one was not the cause of the other. `cause` or `effect` is None where it points back to what
     stands before the text.
     """
 
@@ -145,14 +156,14 @@ class Reading:
     """What a text says of causes: its sentences, as ranges, and what they state, in their order."""
 
     sentences: tuple[Range, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[CausalStatement, ...]
 
 
 def read_causes(text: str) -> Reading:
     """The sentences of a text and the causes that they state or deny. Code between fences is not read."""
     prose = _CODE.sub(lambda code: re.sub(r"\S", " ", code[0]), text[:MAX_CHARS])
     sentences: list[Range] = []
-    found: list[Statement] = []
+    found: list[CausalStatement] = []
     for match in _SENTENCE.finditer(prose):
         here = _trimmed(prose, *match.span())
         if here is None:
@@ -174,7 +185,7 @@ def _trimmed(text: str, first: int, last: int) -> Range | None:
     return (first, last) if _WORD.search(text, first, last) else None
 
 
-def _stated(text: str, sentence: Range, before: Range | None) -> Iterator[Statement]:
+def _stated(text: str, sentence: Range, before: Range | None) -> Iterator[CausalStatement]:
     """The statements of one sentence."""
     first, last = sentence
     body = text[first:last]
@@ -198,7 +209,7 @@ def _first_marker(body: str, start: int) -> int:
     return min([place for place in places if place > start], default=len(body))
 
 
-def _between(text: str, sentence: Range, before: Range | None, start: int) -> Iterator[Statement]:
+def _between(text: str, sentence: Range, before: Range | None, start: int) -> Iterator[CausalStatement]:
     """Statements of markers that stand between their parts, each of which reaches to the next marker."""
     body = text[slice(*sentence)]
     markers: list[re.Match[str]] = []
@@ -213,6 +224,8 @@ def _between(text: str, sentence: Range, before: Range | None, start: int) -> It
         is_effect_first = found.re is _EFFECT_FIRST
         confidence = CONDITIONAL if found.re is _WEAK_CAUSE_FIRST else EXPLICIT
         groups = found.groupdict()
+        if groups.get("since") and _SINCE_THEN.search(body):
+            continue
         left, right = (start, found.start()), (found.end(), end)
         if groups.get("acts") or groups.get("made"):
             right = (found.start(), end)  # the verb is part of what came about
@@ -237,7 +250,7 @@ def _is_denied(body: str, marker: re.Match[str], groups: dict[str, str | None]) 
 
 def _made(
     text: str, sentence: Range, before: Range | None, cause: Range, effect: Range, marker: str, confidence: float
-) -> Statement | None:
+) -> CausalStatement | None:
     """A statement of these parts of a sentence; None of one in which nothing is left to be compared."""
     first, last = sentence
     body = text[first:last]
@@ -248,9 +261,10 @@ def _made(
             parts.append(before)
             whole = sentence if before is None else (before[0], last)
         else:
-            parts.append(_trimmed(text, first + begin, first + end))
+            says_nothing = _SAYS_NOTHING.match(body[begin:end])
+            parts.append(None if says_nothing else _trimmed(text, first + begin, first + end))
     if (parts[0] is None and parts[1] is None) or parts[0] == parts[1]:
         return None
     hedged = CONDITIONAL if _HEDGED.search(body) else confidence
     is_denied = denies(body)
-    return Statement(parts[0], parts[1], whole, " ".join(marker.split()).strip(" ,;").lower(), hedged, is_denied)
+    return CausalStatement(parts[0], parts[1], whole, " ".join(marker.split()).strip(" ,;").lower(), hedged, is_denied)

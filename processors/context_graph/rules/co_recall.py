@@ -1,4 +1,4 @@
-"""What belongs together because searches returned it together: the edges that a dream draws from recalls.
+"""The edges that a dream draws from recalls: what searches returned together belongs together.
 
 A dream hands over the recalls of its namespace and what edges there are, and publishes the changes as they come back
 (`context.edges.changed`): nothing here looks at a clock or at chance. A search ranks by these edges
@@ -38,11 +38,12 @@ class Recall:
 
 
 def co_recalled(recalls: Iterable[Recall], edges: Iterable[Edge]) -> list[EdgeChange]:
-    """The edges (`rem`) between memories that were recalled together: weights are absolute, ordered by their ends.
+    """The edges (`rem`) between memories that were recalled together.
 
+    Weights are absolute; they are ordered by their ends.
     `recalls`: of the namespace, in any order, up to the dream's beginning. `edges`: all that there are, of every kind.
     Of a query the last request counts, by how often it was asked; of two memories the query that holds them highest:
-    strength = support · r(rank) · r(other rank), with r = 6 / (5 + rank), support = (asked - 1) / 4, at most 1. Weight =
+    strength = support · r(rank) · r(other rank), r = 6 / (5 + rank), support = (asked - 1) / 4, at most 1; weight =
     REM_WEIGHT + (1 - REM_WEIGHT) · strength. The same recalls and edges give the same changes. An edge that weighs as
     much already is not among them: what is recalled no more wears off by replay, and nothing here lowers it.
     """

@@ -1,4 +1,4 @@
-"""Edges between memories: kinds, directions, and what becomes of a set of them when memories were merged."""
+"""Edges between memories: kinds, directions, and what merges of memories make of them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import duckdb
 from processors.context_graph.kinds import KINDS
 from processors.context_graph.read.causes import CauseFinder
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
-from processors.context_graph.rules.cause_links import Link
+from processors.context_graph.rules.cause_links import CausalLink
 from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import texts_to_embed
 from processors.memory.stages.embed import Embed
@@ -79,7 +79,7 @@ class Causes(Stage):
         return None if model is None else model.space
 
 
-def _edge(link: Link, space: str | None) -> dict[str, object]:
+def _edge(link: CausalLink, space: str | None) -> dict[str, object]:
     return {
         "source_id": link.cause_id,
         "target_id": link.effect_id,

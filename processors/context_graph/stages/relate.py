@@ -36,7 +36,8 @@ THETA_EDGE = 0.5
 """Texts of one matter have at least this cosine with the default model."""
 MOST_SIMILAR = 5
 """A new memory has this many edges of meaning at most: of conversations 1 % stay alone, and a memory has ten."""
-TEMPORAL_WEIGHT = 0.3
+TEMPORAL_WEIGHT, TEMPORAL_CONFIDENCE = 0.3, 0.5
+"""That one came after the other is sure, that they are of one matter is not: no shortcut goes over such an edge."""
 CONNECTED = timedelta(minutes=10)
 """Memories of one connection follow each other, where no session says it, when they are not further apart."""
 BATCH_MEMORIES = 16
@@ -46,17 +47,19 @@ DIGITS = 6
 # a session is one from its first memory to its last; a connection may be open for days
 _BEFORE = """
 SELECT record_id, earlier FROM (
-    SELECT record_id, created_at, session_id, lag(record_id) OVER place AS earlier, lag(created_at) OVER place AS earlier_at
+    SELECT record_id, created_at, session_id, lag(record_id) OVER place AS earlier,
+           lag(created_at) OVER place AS earlier_at
     FROM documents
     WHERE namespace = $namespace AND toolset = $toolset AND (session_id IN (SELECT unnest($sessions::VARCHAR[]))
        OR session_id IS NULL AND connection IN (SELECT unnest($connections::VARCHAR[])) AND created_at >= $since)
-    WINDOW place AS (PARTITION BY session_id, CASE WHEN session_id IS NULL THEN connection END ORDER BY "offset", label))
+    WINDOW place AS (
+        PARTITION BY session_id, CASE WHEN session_id IS NULL THEN connection END ORDER BY "offset", label))
 WHERE record_id IN (SELECT unnest($ids::VARCHAR[])) AND earlier IS NOT NULL
   AND (session_id IS NOT NULL OR created_at - earlier_at <= $apart)"""
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
+class _Stored:
     """A memory of a batch that is in the store."""
 
     memory_id: str
@@ -115,7 +118,7 @@ class Relate(Stage):
         return [self.fact(logged, EDGES_FOUND, {"edges": edges})] if edges else []
 
     def _similar(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_New]
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_Stored]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """(memory, edge) of those that have a vector."""
         model = self._indexes.model
@@ -134,7 +137,7 @@ class Relate(Stage):
                 yield new.memory_id, _edge(new.memory_id, other.record_id, "similar", weight) | {"space": model.space}
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequence[str]) -> list[_New]:
+def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequence[str]) -> list[_Stored]:
     """Those of these memories that there are: a content that was stored before has made none."""
     labels = [document_label(namespace, one) for one in memory_ids]
     rows = execute(
@@ -143,11 +146,11 @@ def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequenc
         "WHERE label IN (SELECT unnest(?::BIGINT[])) ORDER BY record_id",
         [labels],
     ).fetchall()
-    return [_New(*row) for row in rows]
+    return [_Stored(*row) for row in rows]
 
 
 def _temporal(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_New]
+    cursor: duckdb.DuckDBPyConnection, namespace: str, news: Sequence[_Stored]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(memory, edge) of those that another one came before, in their session or on their connection."""
     sessions = {new.session_id for new in news if new.session_id is not None}
@@ -164,7 +167,7 @@ def _temporal(
         "ids": [new.memory_id for new in news],
     }
     for memory_id, earlier in cursor.execute(_BEFORE, asked).fetchall():
-        yield memory_id, _edge(memory_id, earlier, "temporal", TEMPORAL_WEIGHT)
+        yield memory_id, _edge(memory_id, earlier, "temporal", TEMPORAL_WEIGHT) | {"confidence": TEMPORAL_CONFIDENCE}
 
 
 def _edge(one: str, other: str, kind: str, weight: float) -> dict[str, Any]:

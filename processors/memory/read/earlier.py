@@ -71,8 +71,9 @@ def nearest_memories(
     texts: Sequence[tuple[str, np.ndarray]],
     toolset: str | None = None,
 ) -> list[list[Memory]]:
-    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, or of one toolset in it, nearest first.
+    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, nearest first.
 
+    `toolset`: only memories of this one.
     The index is read once for all; where records of other namespaces, or passages, take the places of a namespace's
     own, it is read again for this one alone.
     """

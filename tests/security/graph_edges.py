@@ -1,0 +1,35 @@
+"""Edges between the memories of a namespace and walks over them, as the log tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise, permutations
+from typing import Any
+
+from streams.events import Event
+from tests.security.side import Side
+
+
+def walk_events(side: Side, told: Mapping[str, Any]) -> Iterator[Event]:
+    """A path of three edges that searches walked five times, and an edge that a dream changed."""
+    path = [f"{side.mark}-{name}" for name in "abcd"]
+    edges = [
+        {"source_id": one, "target_id": other, "kind": "causal", "weight": 0.9, "evidence": side.say("It turned.")}
+        for one, other in pairwise(path)
+    ]
+    yield side.event("context.edges.found", 12, 0, edges=edges)
+    changes = [{"source_id": path[0], "target_id": path[2], "kind": "rem", "weight": 0.4}]
+    yield side.event("context.edges.changed", 13, 0, dream_id=side.mark, changes=changes)
+    for number in range(5):
+        yield side.event("context.memory.recalled", 14 + number, 0, **told, chains=[path])
+
+
+def cause_events(side: Side, words: str) -> Iterator[Event]:
+    """Causes between the memories, as a stage finds them: this side's model has no token vectors."""
+    stated = {"memory_id": side.ids["graph_memory"][0], "sentence": side.say(f"{words}, because."), "marker": "because"}
+    about = {"kind": "causal", "weight": 0.8, "confidence": 0.9, "evidence": stated}
+    edges = [
+        {"source_id": cause, "target_id": effect, **about}
+        for cause, effect in permutations(side.ids["graph_memory"], 2)
+    ]
+    yield side.event("context.edges.found", 2, 0, edges=edges)
