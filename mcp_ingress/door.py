@@ -233,7 +233,7 @@ class Door:
                 raise self.inventory.unknown(request.tool, None if served is None else served.tools)
             if served is not None and tool.name not in served:
                 raise served.refusal(tool)
-            self.services.note_call(record.namespace, tool.memory_operation)
+            self.services.note_call(record.namespace, is_activity=tool.is_activity)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:
@@ -261,9 +261,8 @@ class Door:
             error = Defect(f"The tool {name} failed inside ({type(error).__name__}); the node's log says more.")
         code = error.error_code if isinstance(error, Refused) else error.code
         style = self.inventory.toolset(tool).errors
-        reason = own = style.code(code)
-        if isinstance(error, Unavailable) and tool is not None:
-            own = tool.unavailable_code or own
+        reason = style.code(code)
+        own = (tool.unavailable_code if tool is not None and isinstance(error, Unavailable) else None) or reason
         match error:
             case RateLimited():
                 record.failed("rate_limited", own)
@@ -275,8 +274,7 @@ class Door:
                 record.failed("error", own)
         spans.describe_failure(own)
         is_refusal = isinstance(error, Refused)
-        notes = _staleness(tool, call) if is_refusal else {}
-        extra = {**style.explanation(error, reason), **error.extra, **notes}
+        extra = {**style.explanation(error, reason), **error.extra, **(_staleness(tool, call) if is_refusal else {})}
         message = excerpt(error.message, MAX_MESSAGE)
         body = fit(style.body(name, own, message, extra, degraded=isinstance(error, Unavailable)), NOTHING_LONG, {})
         category = str(body.get("error", message))

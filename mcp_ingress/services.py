@@ -73,9 +73,9 @@ class Services:
             self.parts[kind] = kind()
         return cast(PartType, self.parts[kind])
 
-    def note_call(self, namespace: str, memory_operation: str | None) -> None:
-        """Count a call as activity of its namespace, if it stores or recalls."""
-        if memory_operation is not None:
+    def note_call(self, namespace: str, *, is_activity: bool) -> None:
+        """Count a call as activity of its namespace, if it is some."""
+        if is_activity:
             self.part(Activity).note(namespace)
 
     async def embedding_behind(self, namespace: str) -> int:

@@ -62,7 +62,11 @@ class Tool:
     unavailable_code: str | None = None
     """The toolset's own code of an answer that fails because a part of the node is down; None: that of all tools."""
     memory_operation: str | None = None
-    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one.
+    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""
+    is_upkeep: bool = False
+    """Whether it tends what is stored already, as a dream does."""
 
-    A call of such a tool stores or recalls: it counts as activity, and wakes a dream.
-    """
+    @property
+    def is_activity(self) -> bool:
+        """Whether a call stores or recalls for somebody who works: then it wakes a dream."""
+        return self.memory_operation is not None and not self.is_upkeep

@@ -15,7 +15,7 @@ import orjson
 
 from storage.database import Database
 from storage.key_filter import KeyFilter
-from storage.statements import dicts
+from storage.statements import StatementCache, dicts
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.ids import document_label
@@ -29,7 +29,6 @@ UPDATE_MAX_ROWS = 2
 """Up to this many changed rows are written by UPDATEs."""
 PREPARED_MAX_ROWS = 100
 """Up to this many rows are written by a prepared statement, more by an appender."""
-MAX_CACHED_STATEMENTS = 500
 
 
 @dataclass
@@ -48,15 +47,22 @@ class Changes:
 class Writer:
     """Reads rows by key for the reducers and commits what they decided."""
 
-    def __init__(self, database: Database, tables: Mapping[str, Table] | None = None) -> None:
-        """`tables`: what `read_tables` says of a store of this schema, for a caller that has it already."""
+    def __init__(
+        self,
+        database: Database,
+        tables: Mapping[str, Table] | None = None,
+        statements: StatementCache | None = None,
+    ) -> None:
+        """`tables`: what `read_tables` says of a store of this schema, for a caller that has it already.
+
+        `statements`: a cursor of this database, which is then this writer's alone.
+        """
         self.database = database
-        self._cursor = database.cursor()
+        self._statements = StatementCache(database.cursor()) if statements is None else statements
+        self._cursor = self._statements.cursor
         self.tables = read_tables(self._cursor) if tables is None else tables
         self._known = KeyFilter(self._cursor, self.tables.values())
         self._places = self._read_places()
-        self._statements: dict[str, duckdb.Statement] = {}
-        self._prepared: set[str] = set()
         self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
@@ -97,11 +103,11 @@ class Writer:
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
         if spec.is_labelled and len(keys) <= PREPARED_MAX_ROWS:
             labels = [document_label(namespace, identity) for namespace, identity in keys]
-            return self._execute(spec.find_labelled(labels), labels)
+            return self._statements.execute(spec.find_labelled(labels), labels)
         if len(keys) == 1:
-            return self._execute(spec.find_one, list(keys[0]))
+            return self._statements.execute(spec.find_one, list(keys[0]))
         named = [dict(zip(spec.key, key, strict=True)) for key in keys]
-        return self._execute(spec.find, [orjson.dumps(named, default=str).decode()])
+        return self._statements.execute(spec.find, [orjson.dumps(named, default=str).decode()])
 
     def commit(self, changes: Changes) -> None:
         """Everything in one transaction. A storage error is not handled: it ends the process, a restart recovers."""
@@ -139,32 +145,15 @@ class Writer:
         """
         if replace and len(rows) <= UPDATE_MAX_ROWS and table.update is not None:
             for row in rows:
-                self._execute(table.update, table.changed(row))
+                self._statements.execute(table.update, table.changed(row))
         elif 0 < len(rows) <= PREPARED_MAX_ROWS:
             name = f"{'replace' if replace else 'insert'}_{table.name}"
-            if name not in self._prepared:
-                self._cursor.execute(f"PREPARE {name} AS {table.insert(replace=replace)}")
-                self._prepared.add(name)
-            body = table.as_json(rows).replace("'", "''")  # EXECUTE takes no parameters of Python's, only literals
-            self._cursor.execute(f"EXECUTE {name}('{body}')")
+            self._statements.insert(name, lambda: table.insert(replace=replace), table.as_json(rows))
         elif rows:
             with self._cursor.appender(
                 table.name, action="upsert" if replace else "insert"
             ) as appender:  # by the primary key
                 appender.append_rows(map(table.parameters, rows))
-
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
-        """Execute from a cache of parsed statements.
-
-        The same few come again, and a parsed one is a fifth quicker.
-        """
-        statement = self._statements.get(sql)
-        if statement is None:
-            if len(self._statements) >= MAX_CACHED_STATEMENTS:
-                self._statements.clear()
-            (statement,) = self._cursor.extract_statements(sql)
-            self._statements[sql] = statement
-        return self._cursor.execute(statement, parameters)
 
     def _put_positions(self, changes: Changes) -> None:
         """Store how far each partition is. One UPDATE by number takes a third of an upsert's time."""
@@ -175,12 +164,12 @@ class Writer:
             rows = [
                 value for stage, at in new for value in (self._places[stage, at], stage, *at, moved.pop((stage, at)))
             ]
-            self._execute("INSERT INTO progress VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * len(new)), rows)
+            self._statements.execute("INSERT INTO progress VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * len(new)), rows)
         if moved:
             cases, marks = " ".join(["WHEN ? THEN ?::BIGINT"] * len(moved)), ", ".join("?" * len(moved))
             places = [self._places[key] for key in moved]
             parameters = [value for pair in zip(places, moved.values(), strict=True) for value in pair] + places
-            self._execute(
+            self._statements.execute(
                 f"UPDATE progress SET next_offset = CASE place {cases} END WHERE place IN ({marks})", parameters
             )
 

@@ -18,6 +18,7 @@ import duckdb
 
 from storage.database import SETTINGS, Database
 from storage.migrate import migrate
+from storage.statements import StatementCache
 from storage.tables import Table, read_tables
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
@@ -68,21 +69,23 @@ def migrated_home(home: Path) -> Path:
     return home
 
 
-def fresh_database() -> Database:
+def fresh_database() -> FreshDatabase:
     """In memory, migrated, empty."""
-    return FreshDatabase(_SPARE.pop() if _SPARE else _made())
+    return FreshDatabase(*_SPARE.pop()) if _SPARE else FreshDatabase(_made())
 
 
 class FreshDatabase(Database):
     """A store in memory that is emptied when it is closed and given out again: making one takes five times as long.
 
-    After `close` no cursor of it works. One that is then not as it was made is not given out again.
+    After `close` no cursor of it works. One that is then not as it was made is not given out again. `statements`: for
+    its writer, with what former writers have prepared.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, statements: StatementCache | None = None) -> None:
         self.path = self.recovered = self._lock = None
         self._connection = connection
         self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self.statements = statements or StatementCache(connection.cursor())
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = super().cursor()
@@ -94,10 +97,10 @@ class FreshDatabase(Database):
         for cursor in self._cursors:
             cursor.close()
         if connection is not _CLOSED and _empty(connection):
-            _SPARE.append(connection)
+            _SPARE.append((connection, self.statements))
 
 
-_SPARE: list[duckdb.DuckDBPyConnection] = []
+_SPARE: list[tuple[duckdb.DuckDBPyConnection, StatementCache]] = []
 _CLOSED = duckdb.connect()
 _CLOSED.close()
 

@@ -16,24 +16,30 @@ from storage.statements import execute
 
 
 class RecentMemories(Follower[np.ndarray]):
-    """Of each namespace that was asked for the (n,) labels of the last `most` memories, oldest first."""
+    """Of each namespace that was asked for the (n,) labels of the last `most` memories, oldest first.
+
+    What memories became by a merge is none of them: it was stored long ago.
+    """
 
     table = "context_memories"
-    columns = "label"
+    columns = "label, merged_from IS NOT NULL"
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
 
     def load(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> np.ndarray:
-        query = 'SELECT label FROM context_memories WHERE namespace = ? ORDER BY "offset" DESC, idx DESC LIMIT ?'
+        query = (
+            "SELECT label FROM context_memories WHERE namespace = ? AND merged_from IS NULL "
+            'ORDER BY "offset" DESC, idx DESC LIMIT ?'
+        )
         rows = execute(cursor, query, [namespace, self._most]).fetchall()
         return _labels(rows[::-1])
 
     def update(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, view: np.ndarray, rows: Sequence[tuple[Any, ...]]
     ) -> np.ndarray:
-        new = _labels(rows)
+        new = _labels([(label,) for label, is_merged in rows if not is_merged])
         return np.concatenate([view[~np.isin(view, new)], new])[-self._most :]
 
 

@@ -30,4 +30,4 @@ SELECT namespace, CASE WHEN kind IN ('causal', 'shortcut') THEN one ELSE least(o
        kind, weight, confidence, evidence, space, created_at, changed_at
 FROM living
 WHERE NOT is_removed AND one <> other
-QUALIFY row_number() OVER (PARTITION BY namespace, kind, 2, 3 ORDER BY weight DESC, changed_at) = 1;
+QUALIFY row_number() OVER (PARTITION BY namespace, kind, least(one, other), greatest(one, other), CASE WHEN one < other THEN kind END ORDER BY weight DESC, changed_at) = 1;

@@ -11,7 +11,7 @@ import pytest
 
 from processors.context_graph.read import services as service_reader
 from processors.context_graph.rules.goals import Goal
-from processors.context_graph.rules.services import TOOLS, Runs, State, health_of, recommendations, status_of
+from processors.context_graph.rules.services import TOOLS, Runs, ServiceState, health_of, recommendations, status_of
 from tests.context_graph.test_ends import merging, publish, stored
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence_kb.conftest import Agent
@@ -22,9 +22,9 @@ GOAL = Goal("g", "NorthStar", "Tides.", "m", ("m", "n", "o"), None, 0.9, 1.0, ("
 FAILED = Runs(3, 2, AT, "error", "storage", 4.0)
 
 
-def state(**more: Any) -> State:
+def state(**more: Any) -> ServiceState:
     plain: dict[str, Any] = {"goal": GOAL, "memories": 5, "themes": 1, "severity": None, "runs": {}, "worked_at": {}}
-    return State(**plain | more)
+    return ServiceState(**plain | more)
 
 
 @pytest.mark.parametrize(

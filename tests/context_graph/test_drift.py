@@ -5,8 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
+from processors.context_graph.read.drift import DriftCache, DriftReader
+from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.rules.drift import scalar
+from processors.context_graph.rules.drift_series import TIMEFRAMES
 from processors.context_graph.rules.memories import memory_id_of
 from processors.frame.stage import StageParts, StoreParts
 from processors.frame.timer import Timer, TimerParts, timers
@@ -54,6 +60,11 @@ async def drifted(node: EmbeddingNode, agent: Agent, count: int = 12) -> None:
     """A goal of invoices, and then so many memories of birds."""
     bootstrap(node, await keep(agent, INVOICES[:20]))
     await keep(agent, WATERS[:count])
+
+
+@pytest.fixture(autouse=True)
+def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.context_graph.read.corrections.PROBES", 12)
 
 
 @pytest.fixture
@@ -139,6 +150,9 @@ async def test_the_timeframe_decides_what_is_looked_at_and_the_history_has_every
     empty = [bucket for bucket in day["history"] if not bucket["samples"]]
     assert all(bucket["alignment"] is None for bucket in empty) and day["corrections"] == []
     assert "history" not in await agent.call("get_alignment_drift")
+    node.services.parts.clear()
+    again = await agent.call("get_alignment_drift", timeframe="24h", include_history=True)
+    assert again == day, "as after a restart"
 
 
 async def test_too_few_memories_are_told_and_nothing_is_corrected(node: EmbeddingNode, agent: Agent) -> None:
@@ -151,6 +165,14 @@ async def test_too_few_memories_are_told_and_nothing_is_corrected(node: Embeddin
     assert (answer["severity"], answer["sufficient_data"], answer["memories"]) == ("none", False, 3)
     corrected = await agent.call("trigger_drift_correction")
     assert corrected["correction_result"]["strategy_applied"] == "none"
+
+
+async def test_a_goal_of_two_memories_tells_no_drift(node: EmbeddingNode, agent: Agent) -> None:
+    bootstrap(node, await keep(agent, INVOICES[:2]))
+    await keep(agent, WATERS[:20])
+    answer = await agent.call("get_alignment_drift")
+    assert (answer["severity"], answer["sufficient_data"]) == ("none", False)
+    assert "auto_bootstrap_north_star" in answer["recommendation"]
 
 
 async def test_without_drift_nothing_is_published_and_nothing_changes(node: EmbeddingNode, agent: Agent) -> None:
@@ -174,9 +196,11 @@ async def test_a_correction_puts_what_belongs_to_the_goal_first_and_changes_not_
     plain = await agent.call("search_graph", query=query, topK=30)
     answer = await agent.call("trigger_drift_correction")
     result = answer["correction_result"]
-    assert result["strategy_applied"] == "emergency_intervention" and result["success"] and answer["version"] == 1
+    assert result["strategy_applied"] == "emergency_intervention" and answer["version"] == 1
     assert result["improvement"] == pytest.approx(result["alignment_after"] - result["alignment_before"], abs=2e-6)
-    assert result["improvement"] >= 0.01 and sum(answer["after_state"]["weights"]) == pytest.approx(1)
+    assert result["improvement"] > 0 and sum(answer["after_state"]["weights"]) == pytest.approx(1)
+    is_reached = result["alignment_after"] >= result["target_alignment"] - 2e-6
+    assert result["success"] == (is_reached or result["improvement"] >= 0.01)
     after = await agent.call("search_graph", query=query, topK=30)
     ids = [[row["fingerprintId"] for row in each["results"]] for each in (plain, after)]
     assert ids[0] != ids[1] and set(ids[0][:10]) == set(ids[1][:10]) and ids[0][10:] == ids[1][10:]
@@ -235,6 +259,9 @@ async def test_the_timer_observes_an_hour_once_enough_is_new_and_corrects_a_seve
     assert (corrected.type, observed.type) == (DRIFT_CORRECTED, DRIFT_OBSERVED)
     assert corrected.data["automatic"] and observed.data["severity"] == "severe" and observed.time == node.clock.time
     assert await look(node, timer, node.clock.time + timedelta(minutes=55)) == []
+    await keep(agent, WATERS[20:])
+    node.clock.time += HOUR
+    assert [event.type for event in await look(node, timer, node.clock.time)] == [DRIFT_OBSERVED], "it is corrected"
     told = await agent.call("get_alignment_drift", include_history=True)
     assert told["corrections"][0]["automatic"] and "severe" in [each["observed_severity"] for each in told["history"]]
     assert "correction" in (await agent.call("search_graph", query="invoice"))["results"][0]
@@ -290,3 +317,25 @@ async def test_members_that_were_merged_still_say_what_the_goal_is(node: Embeddi
     apply(node, merging(*ids[:2]), MEMORY.name)
     after = await agent.call("get_alignment_drift")
     assert after["overall_drift"] == before["overall_drift"] and after["memories"] == before["memories"]
+
+
+async def test_a_baseline_is_not_fitted_on_its_own_memories(node: EmbeddingNode, agent: Agent) -> None:
+    ids = await keep(agent, INVOICES[:20])
+    bootstrap(node, ids)
+
+    def read(cursor: Any) -> tuple[float, float]:
+        goal = read_north_star(cursor, "default")
+        assert goal is not None
+        reader = FingerprintReader(cursor, node.indexes, node.embedder, FingerprintCache(), "default")
+        drift = DriftReader(reader, Purposes(), DriftCache(), goal)
+        found = drift.observe(TIMEFRAMES["24h"], node.clock.time)
+        assert found is not None
+        return found.baseline.alignment, float(scalar(np.array(list(drift.purpose_vectors(ids).values()))).mean())
+
+    held_out, fitted = await node.reader.run(read)
+    assert held_out < fitted - 0.005
+
+
+async def test_twelve_memories_of_another_matter_are_looked_at_by_themselves(node: EmbeddingNode, agent: Agent) -> None:
+    await drifted(node, agent, 12)
+    assert (await agent.call("get_alignment_drift"))["overall_drift"]["samples"] == 12

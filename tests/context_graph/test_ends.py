@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ingress.toolsets.memory.resources.memory import find_text
 from processors.context_graph.read.ends import followed, followed_all
 from processors.context_graph.rules.ends import merged_id_of
 from streams.codec import encode
@@ -100,3 +101,57 @@ async def test_content_of_a_source_stored_again_counts_for_what_stands_for_it(
         (1, ["again"], 1.0)
     ]
     assert node.store.sql("SELECT times FROM context_memory_states WHERE status = 'active'") == [(3,)]
+
+
+async def test_every_tool_that_takes_the_id_of_a_source_follows_it(agent: Agent, node: EmbeddingNode) -> None:
+    a, b, c = await stored(agent, "Tides turn.", "The tide turns.", "Snow fell on the pier.")
+    vector = (await agent.call("fuse_embeddings", memory_id=a))["vector_id"]
+    await publish(node, merging(a, b))
+    merged = merged_id_of("default", [a, b])
+    fused = await agent.call("fuse_embeddings", memory_id=a)
+    assert (fused["memory_id"], fused["followed_from"]) == (merged, {"memory_id": a})
+    for query in (a, vector):
+        found = await agent.call("search_teleological", query_vector_id=query, min_similarity=0)
+        assert found["followed_from"] == {"query_vector_id": a}
+        assert {row["id"] for row in found["results"]} == {merged, c}
+    judged = await agent.call("update_synergy_matrix", query_vector_id=c, result_vector_id=b, feedback="relevant")
+    assert judged["followed_from"] == {"result_vector_id": b} and judged["version"] == 1
+    plain = await agent.call("fuse_embeddings", memory_id=merged, store_result=False)
+    assert "followed_from" not in plain
+
+
+async def test_a_source_says_where_it_went(agent: Agent, node: EmbeddingNode) -> None:
+    a, b = await stored(agent, "Tides turn.", "The tide turns.")
+    await publish(node, merging(a, b))
+    merged = merged_id_of("default", [a, b])
+    cursor = node.store.database.cursor()
+    source, successor = (find_text(cursor, "default", one, "content") for one in (a, merged))
+    assert source is not None and (source["content"], source["merged_into"]) == ("Tides turn.", merged)
+    assert successor is not None and "merged_into" not in successor
+
+
+async def test_status_counts_what_lives_and_the_last_memory_is_one_that_was_stored(
+    agent: Agent, node: EmbeddingNode
+) -> None:
+    a, b, _ = await stored(agent, "Tides turn.", "The tide turns.", "Snow fell on the pier.")
+    await publish(node, merging(a, b))
+    status = await agent.call("get_memetic_status")
+    assert status["fingerprintCount"] == 2
+    assert status["advisory"]["call"]["arguments"]["query"] == "Snow fell on the pier."
+
+
+async def test_another_namespace_cannot_be_merged(agent: Agent, node: EmbeddingNode) -> None:
+    a, b = await stored(agent, "Tides turn.", "The tide turns.")
+    foreign = merging(a, b)
+    await publish(node, Event("m9", "producer", MEMORIES_MERGED, "elsewhere", NOON, foreign.data))
+    assert node.store.sql("FROM context_ends") == []
+
+
+async def test_memories_of_one_event_are_no_excerpts_of_each_other(agent: Agent, node: EmbeddingNode) -> None:
+    a, b, c, d = await stored(agent, "Tides turn", "tides turn.", "Tides turn at noon", "tides turn at noon.")
+    groups = [
+        {"memory_id": merged_id_of("default", pair), "content": content, "merged_from": list(pair)}
+        for pair, content in (((a, b), "Tides turn"), ((c, d), "Tides turn at noon"))
+    ]
+    await publish(node, Event("two", "producer", MEMORIES_MERGED, "default", NOON, {"groups": groups}))
+    assert set(await found(agent, "tides turn")) == {group["memory_id"] for group in groups}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from processors.context_graph.rules import near_pairs as module
 from processors.context_graph.rules.near_pairs import BLOCK, near_pairs
 from processors.context_graph.rules.restatements import ordinary_words, restate, said
 
@@ -71,12 +72,14 @@ def test_texts_that_differ_over_many_words_are_not_compared() -> None:
     assert not same(f"start {filler * 40} end", f"begin {filler[::-1] * 40} end")
 
 
-def test_near_pairs_are_those_of_all_products() -> None:
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_near_pairs_are_those_of_all_products(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(3)
     topics = chance.standard_normal((20, 384))
     rows = topics[chance.integers(0, 20, BLOCK * 2 + 40)] + 0.3 * chance.standard_normal((BLOCK * 2 + 40, 384))
     vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     whole = np.tril(vectors @ vectors.T, -1)
+    monkeypatch.setattr(module, "FEW", few)
     for least in (0.85, 0.92, 0.99):
         blocks = list(near_pairs(vectors, least))
         found = {pair for block in blocks for pair in zip(block.first.tolist(), block.second.tolist(), strict=True)}

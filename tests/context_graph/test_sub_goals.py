@@ -92,6 +92,17 @@ async def test_under_a_theme_its_own_memories_are_looked_at(
     assert answer["discovery_metadata"]["memories_analyzed"] == 5, "the merged one in the place of two"
 
 
+async def test_goals_are_nodes_and_merged_memories_are_not(
+    agent: Agent, node: EmbeddingNode, themes: dict[str, str]
+) -> None:
+    found = len(await discovered(agent, max_goals=1))
+    ids = list(themes)
+    await publish(node, merging(ids[0], ids[2], content="Two of them."))
+    status = await agent.call("get_memetic_status")
+    assert status["nodeCount"] == 12 - 1 + 1 + found, "eleven memories, the North Star and the theme"
+    assert sum(status["quadrantCounts"].values()) == 11
+
+
 async def test_what_cannot_be_looked_for_is_refused(agent: Agent) -> None:
     failed = await agent.call(TOOL)
     assert (failed["error_code"], failed["reason"]) == ("subgoal_error", "no_north_star")

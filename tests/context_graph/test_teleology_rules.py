@@ -81,12 +81,13 @@ def judged(
     return synergy.learn(synergy.INITIAL, alignments, score, rate, scope)
 
 
-def test_a_relevant_result_raises_the_pairs_that_found_it_and_an_irrelevant_one_lowers_them() -> None:
+def test_a_relevant_result_raises_the_pairs_that_found_it_most_and_an_irrelevant_one_lowers_them() -> None:
     up, down = judged(1.0), judged(0.0)
-    place = place_of(0, 5)
-    assert up.matrix[PAIRS][place] == pytest.approx(0.6 + 0.01 * 0.8)
-    assert down.matrix[PAIRS][place] == pytest.approx(0.6 - 0.01 * 0.8)
-    assert up.mean_after > up.mean_before > down.mean_after
+    best, other, usual = place_of(0, 5), place_of(0, 3), (3 * 0.8 + 24 * 0.4) / 27
+    assert up.matrix[PAIRS][best] == pytest.approx(0.6 + 0.01 * (0.8 - usual))
+    assert up.matrix[PAIRS][other] == pytest.approx(0.3 + 0.01 * (0.4 - usual)), "less than most: it is lowered"
+    assert down.matrix[PAIRS][best] == pytest.approx(0.6 - 0.2 * 0.01 * (0.8 - usual)), "a fifth of a relevant one"
+    assert up.mean_after == pytest.approx(up.mean_before), "the matrix turns and does not shift"
     assert up.matrix[0, 1] == 0.6, "a view that did not find it contributes nothing"
     assert up.frobenius_delta > 0
     assert 1 <= len(up.largest_changes) <= 5
@@ -109,16 +110,25 @@ def test_half_relevant_changes_nothing() -> None:
         assert (found.pairs_updated, found.frobenius_delta, found.largest_changes) == (0, 0.0, [])
 
 
-@pytest.mark.parametrize(("score", "end"), [(1.0, synergy.MOST), (0.0, synergy.LEAST)])
+@pytest.mark.parametrize(("score", "end", "other"), [(1.0, synergy.MOST, synergy.LEAST), (0.0, 0.05, 0.99)])
 def test_synergy_stays_symmetric_with_diagonal_one_and_within_its_bounds_however_long_it_learns(
-    score: float, end: float
+    score: float, end: float, other: float
 ) -> None:
-    matrix = synergy.INITIAL
-    for _ in range(20):
-        matrix = synergy.learn(matrix, np.full(13, 0.9), score, 0.5, "all_pairs").matrix
+    matrix, alignments = synergy.INITIAL, np.where(np.arange(13) < 7, 0.9, 0.1)
+    for _ in range(80):
+        matrix = synergy.learn(matrix, alignments, score, 0.5, "all_pairs").matrix
     assert (matrix == matrix.T).all()
     assert (np.diag(matrix) == 1).all()
-    assert matrix[PAIRS] == pytest.approx(np.full(78, end))
+    both, neither = (alignments[PAIRS[0]] > 0.5) & (alignments[PAIRS[1]] > 0.5), np.maximum(*alignments[[*PAIRS]]) < 0.5
+    assert matrix[PAIRS][both] == pytest.approx(np.full(21, end))
+    assert matrix[PAIRS][neither] == pytest.approx(np.full(15, other))
+
+
+def test_what_all_pairs_have_in_common_changes_nothing() -> None:
+    same = synergy.learn(synergy.INITIAL, np.full(13, 0.9), 1.0, 0.5, "all_pairs")
+    assert same.matrix == pytest.approx(synergy.INITIAL)
+    none = synergy.learn(synergy.INITIAL, np.zeros(13), 1.0, 0.5, "contributing_pairs")
+    assert (none.pairs_updated, none.frobenius_delta) == (0, 0.0)
 
 
 def test_tucker_of_all_ranks_is_the_whole_tensor_and_of_fewer_a_part() -> None:

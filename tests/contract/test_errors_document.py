@@ -41,6 +41,7 @@ CONTROL_FLOW = {
     "mcp_ingress.inventory.ToolDefect": "a mistake in a tool's module, found when it is imported",
     "thalweg.client.launch.NodeError": "the pump answers it as an error of JSON-RPC, a command raises NodeDown",
     "thalweg.demo.Unmet": "a step of the demo catches it",
+    "thalweg.dreams.cycle.Woken": "the Dreamer ends the dream",
     "thalweg.spaces.filling.TextFailed": "the filling of a space records it as a failure of that text",
     "thalweg.doctor.checks.Unsound": "the doctor prints it beside its check",
 }

@@ -237,6 +237,13 @@ WRITES: Mapping[str, Write] = {
         "SELECT memory_id FROM context_memories",
         weight=15,
     ),
+    # what becomes one is decided beside the same memories being stored again; a number of merges is among those there are
+    "trigger_consolidation": Write(
+        lambda known, chance: {"max_memories": 200, "min_similarity": chance.choice((0.6, 0.85))},
+        "consolidation_result.merged_groups",
+        "SELECT unnest(range(0, count(DISTINCT merged_into) + 1)) FROM context_ends",
+        weight=3,
+    ),
     "manage_teleological_profile": Write(
         profile, "profile_id", "SELECT profile_id FROM context_profiles", weight=3, learns="profile"
     ),
@@ -259,6 +266,12 @@ WRITES: Mapping[str, Write] = {
         "SELECT unnest(range(1, version + 1)) FROM context_synergy",
         weight=3,
         refusals=UNAPPLIED,
+    ),
+    "trigger_recalibration": Write(
+        lambda known, chance: {"level": chance.randint(1, 4)},
+        "recalibration_id",
+        "SELECT event_id FROM outcomes",
+        weight=1,
     ),
     # several bootstrap at once, and one of them makes the goal under which themes are found
     "auto_bootstrap_north_star": Write(

@@ -47,13 +47,14 @@ WRITES: dict[str, dict[str, Any]] = {
     "store_memory": {"content": "Caches lie."},
     "inject_context": {"content": "Caches lie.", "rationale": "seen"},
     "manage_teleological_profile": {"action": "create", "name": "Caches"},
+    "trigger_recalibration": {"level": 2},
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
 ASK_FIRST = {
     *("store_dual_judge_scores", "get_golden_test_results", "correct", "update_synergy_matrix", "fuse_embeddings"),
     *("compute_teleological_vector", "auto_bootstrap_north_star", "discover_sub_goals", "trigger_drift_correction"),
-    *("trigger_dream", "abort_dream"),
+    *("trigger_dream", "abort_dream", "trigger_consolidation"),
 }
 """Tools that ask judges or the store before they write."""
 OF_THE_NODE = ["get_graph_manifest"]
@@ -82,9 +83,12 @@ READS: dict[str, dict[str, Any]] = {
     "get_memetic_status": {},
     "get_alignment_drift": {},
     "utl_status": {},
+    "get_threshold_status": {},
+    "get_calibration_metrics": {},
     "get_dream_status": {},
     "get_graph_manifest": {},
     "get_autonomous_status": {},
+    "get_pruning_candidates": {},
     "inner_voice.retrieve": {"query": "cache"},
 }
 """Of each tool that reads the store, what is asked here; of an id that nothing has the error says `stale`."""

@@ -24,8 +24,9 @@ class Store:
     """A real DuckDB with the real writer; `apply` is what the materialiser does, without a loop and indexes."""
 
     def __init__(self, database: Database | None = None) -> None:
-        self.database = database or fresh_database()
-        self.writer = Writer(self.database, tables())
+        fresh = fresh_database() if database is None else None
+        self.database = fresh or database
+        self.writer = Writer(self.database, tables(), fresh and fresh.statements)
         self.offsets: dict[tuple[str, int], int] = {}
 
     def record(self, outgoing: Outgoing, partition: int = 0) -> Record:

@@ -151,3 +151,53 @@ def test_any_two_texts_can_be_compared_and_none_changes_itself(one: str, other: 
 def test_a_text_of_any_length_is_compared_by_its_beginning() -> None:
     long = "The lexer is in C. " + "word " * 36_000
     assert changes(long, "The lexer was rewritten in Zig.") and not changes("\u6d41" * 180_000, long)
+
+
+DIALOGUE = """
+Nadia: Hey Tom! Great to see you. How was the trip?
+Tom: Thanks, Nadia! It was amazing. The mountains were so calm.
+Nadia: That's great! I'm still thinking about my own trip.
+Tom: Definitely! You should go.
+Nadia: Yeah, you're right. I love the mountains.
+Tom: They're really amazing. I painted them last year.
+Nadia: Wow, painting is so calming. I love creating things!
+Tom: Same here. My sister is into pottery, and it is her passion.
+Nadia: Sounds great! Pottery is a good way to relax.
+Tom: Keep going with your drawing, Nadia! It makes a difference.
+Nadia: Thanks, Tom! Your support means a lot.
+Tom: Anytime! I'm here for you.
+Nadia: I started a course in the evening. It was hard at first.
+Tom: That is awesome, Nadia. What is it about?
+Nadia: It's about gardens. The teacher is kind.
+Tom: Gardens are calm places. I have a small one.
+Nadia: Bye!
+Tom: See you soon!
+user: Which port does the server use?
+assistant: The server uses port 8080.
+user: Thanks, that's it.
+assistant: You're welcome! Anything else?
+""".strip().splitlines()
+
+
+def test_what_people_say_to_each_other_changes_nothing() -> None:
+    found = [
+        (older, newer)
+        for place, newer in enumerate(DIALOGUE)
+        for older in DIALOGUE[:place]
+        if changes(older, newer) or changes(newer, older)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "is_change"),
+    [
+        ("Nadia: I live in Bergen.", "Nadia: I moved to Oslo.", True),
+        ("Nadia: I live in Bergen.", "Tom: I live in Oslo.", False),
+        ("Nadia: My bike is red.", "Tom: My bike is blue.", False),
+        ("Owner of the parser: Tom", "Owner of the parser: Nadia", True),
+        ("user: The server uses port 8080.", "assistant: The server now uses port 9090.", True),
+    ],
+)
+def test_who_speaks_is_whom_a_statement_is_about(older: str, newer: str, *, is_change: bool) -> None:
+    assert changes(older, newer) is is_change

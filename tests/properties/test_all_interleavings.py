@@ -55,6 +55,12 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),
+    # memories become one while searches return them and their vectors come
+    "context_ends": (
+        *("context.memory.stored", "context.memories.merged", "context.memory.injected"),
+        *("context.memory.recalled", "tool.invoked"),
+        *("memory.embedded", "session.event"),
+    ),
     # a search walks edges while a stage finds some and a dream changes them
     "context_edges": (
         *("context.memory.stored", "context.memories.merged", "context.memory.injected"),
@@ -70,6 +76,7 @@ STORIES: dict[str, tuple[str, ...]] = {
     # vectors are made, results judged and profiles changed while searches return memories and their vectors come
     "context_vectors": (
         *("context.vector.computed", "context.vector.fused", "context.synergy.updated", "context.profile.changed"),
+        "context.threshold.recalibrated",
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),

@@ -47,6 +47,8 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     for direction in ("abduction", "bridge", "forward", "backward", "bidirectional"):
         yield "omni_infer", {"source": cause, "target": effect, "direction": direction}
     yield from ((tool, {}) for tool in ("utl_status", "get_graph_manifest", "get_memetic_status"))
+    yield "get_pruning_candidates", {"limit": 1000, "min_staleness_days": 0, "min_alignment": 1}
+    yield "trigger_consolidation", {"min_similarity": 0, "max_memories": 10_000}
     yield "get_autonomous_status", {"include_metrics": True, "include_history": True}
     yield "get_alignment_drift", {"include_history": True}
     yield from ((tool, {}) for tool in ("utl_status", "get_graph_manifest", "get_memetic_status", "get_dream_status"))

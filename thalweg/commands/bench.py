@@ -21,7 +21,7 @@ DATASET = click.option(
     "--dataset",
     default="messages",
     show_default=True,
-    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages`, `notes`, `small_talk`.",
 )
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
@@ -333,6 +333,63 @@ def pulse(as_json: bool, embedder: str, dataset: str) -> None:
     from thalweg.bench.pulse import measure_pulse
 
     _show(lambda: measure_pulse(dataset, embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset")
+def drift(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether drift of Context Graph tells when the matter changes, and what its correction does to searches.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench drift locomo10.json
+    """
+    from thalweg.bench.drift import measure_drift
+
+    _show(lambda: measure_drift(dataset, embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset", default="bundled")
+@click.option("--fit", is_flag=True, help="Fit the weights, for each conversation on all others.")
+def trust(as_json: bool, embedder: str, dataset: str, fit: bool) -> None:
+    """Measure whether the relevance of a row is the probability that it is right.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `bundled`: the three sets
+    of this program, on which the weights are fitted.
+
+    \b
+    Example: thalweg bench trust locomo10.json
+    Example: thalweg bench trust --fit
+    """
+    from thalweg.bench.recall import load_for_recall
+    from thalweg.bench.trust import measure_trust
+
+    _show(lambda: measure_trust(dataset, load_for_recall(embedder), embedder, fit=fit), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
+def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure whether memories that say the same become one, and whether searches lose by it.
+
+    Each turn of the data set, a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), is stored twice,
+    the second time with one to three words changed.
+
+    \b
+    Example: thalweg bench consolidation locomo10.json
+    """
+    from thalweg.bench.consolidation import measure_consolidation
+
+    _show(lambda: measure_consolidation(dataset, embedder, questions), as_json)
 
 
 @bench.command()

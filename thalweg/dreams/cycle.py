@@ -24,6 +24,7 @@ from processors.context_graph.read import dreams as stored
 from processors.context_graph.read.consolidation import find_groups
 from processors.context_graph.read.edges import edges_among, read_edges
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.rules.co_recall import REM, co_recalled
 from processors.context_graph.rules.consolidation import MIN_SIMILARITY, SIMILARITY
@@ -62,7 +63,11 @@ WALKS = 10
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Steps = AsyncGenerator[float, None]
-"""Seconds that each step has taken."""
+"""Seconds that each step has taken. A step raises Woken."""
+
+
+class Woken(Exception):
+    """The dream was woken while it read or published."""
 
 
 class Cycle:
@@ -73,6 +78,7 @@ class Cycle:
         self._largest = min(RECORD_BYTES, running.log.largest(DERIVED.name)) - ENVELOPE_BYTES
         self._batches = 0
         self._replayed: list[str] = []
+        self._running_on: set[asyncio.Task[Any]] = set()
         self._chance = np.random.default_rng(seed_of(dream.dream_id))
 
     async def nrem(self) -> Steps:
@@ -102,7 +108,7 @@ class Cycle:
             bonds += found
             yield took_s
         known = list(dict.fromkeys([*ids, *(bond.other for bond in bonds)]))
-        placed, points = await self._running.store.reader.run(
+        placed, points = await self._run(
             lambda cursor: slices.read_points(self._running.store.indexes, self._dream.namespace, known)
         )
         yield 0.0
@@ -123,7 +129,7 @@ class Cycle:
         for place in range(0, starts, WALKS):
             some = points[place : min(place + WALKS, starts)]
             began = time.perf_counter()
-            nearest, near = await self._running.store.reader.run(
+            nearest, near = await self._run(
                 functools.partial(lambda cursor, some: walk(some, points, self._chance), some=some)
             )
             passed = np.minimum(passed, near)
@@ -144,7 +150,7 @@ class Cycle:
         recalls = await self._read(slices.read_recalls, self._as_of)
         edges = await self._read(read_edges, [REM])
         yield 0.0
-        together = await self._running.store.reader.run(lambda cursor: co_recalled(recalls, edges))
+        together = await self._run(lambda cursor: co_recalled(recalls, edges))
         for some in _chunks(together, BATCH):
             yield await self._publish(some)
 
@@ -153,11 +159,10 @@ class Cycle:
         left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY)
         if left > 0 and self._running.store.indexes.spaces.live is not None:
             began = time.perf_counter()
-            comparing = self._running.store.reader.run(functools.partial(self._duplicates, left))
-            found = await self._unless_woken(comparing)
+            found = await self._run(functools.partial(self._duplicates, left))
             yield time.perf_counter() - began
-            if found is not None and found["groups"]:
-                await self._applied(await self._put(self._event(MEMORIES_MERGED, found, ""), MEMORY.name))
+            if found["groups"]:
+                await self._put(self._event(MEMORIES_MERGED, found, ""), MEMORY.name)
 
     def _duplicates(self, most_groups: int, cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         running, services = self._running, self._running.services
@@ -166,6 +171,7 @@ class Cycle:
         return find_groups(
             reader,
             services.part(Purposes),
+            services.part(GoalAlignments),
             SIMILARITY,
             MERGED_OF,
             MIN_SIMILARITY,
@@ -194,7 +200,10 @@ class Cycle:
 
     async def _read(self, query: Callable[..., Result], *arguments: Any) -> Result:
         namespace = self._dream.namespace
-        return await self._running.store.reader.run(lambda cursor: query(cursor, namespace, *arguments))
+        return await self._run(lambda cursor: query(cursor, namespace, *arguments))
+
+    async def _run(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        return await self._unless_woken(self._running.store.reader.run(query))
 
     async def _publish(self, changes: Sequence[EdgeChange], evidence: Sequence[Mapping[str, Any]] = ()) -> float:
         """Put changes of edges on the log and wait until they are kept; how many seconds that took."""
@@ -204,7 +213,7 @@ class Cycle:
         for part in in_parts(told, self._largest):
             self._batches += 1
             data = {"dream_id": self._dream.dream_id, "changes": part}
-            await self._applied(await self._put(self._event(EDGES_CHANGED, data, str(self._batches))))
+            await self._put(self._event(EDGES_CHANGED, data, str(self._batches)))
         return time.perf_counter() - began
 
     async def tell(self) -> None:
@@ -213,25 +222,27 @@ class Cycle:
         data = {"dream_id": dream.dream_id, "state": dream.state, "report": dream.report.to_json()}
         await self._put(self._event(DREAM_PROGRESSED, data, dream.state))
 
-    async def _applied(self, token: Freshness) -> None:
-        """Wait until this is kept, or the dream is woken."""
-        await self._unless_woken(self._running.store.applied.wait(token, timeout_s=APPLY_WAIT_S))
-
-    async def _unless_woken(self, work: Coroutine[Any, Any, Result]) -> Result | None:
-        """What this returns; None when the dream is woken before."""
+    async def _unless_woken(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What this returns. Raises Woken as soon as the dream is woken; what runs then ends by itself (`settled`)."""
         task, woken = asyncio.ensure_future(work), asyncio.ensure_future(self._dream.woken.wait())
-        try:
-            await asyncio.wait([task, woken], return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() and not self._dream.woken.is_set() else None
-        finally:
-            task.cancel()
-            woken.cancel()
-            await asyncio.gather(task, woken, return_exceptions=True)
+        self._running_on.add(task)
+        task.add_done_callback(self._running_on.discard)
+        await asyncio.wait([task, woken], return_when=asyncio.FIRST_COMPLETED)
+        woken.cancel()
+        if self._dream.woken.is_set():
+            raise Woken
+        return task.result()
 
-    async def _put(self, event: Event, topic: str = DERIVED.name) -> Freshness:
-        token = Freshness.after(await self._running.log.publish([encode(topic, event)]))
+    async def settled(self) -> None:
+        """Wait for what went on when the dream was woken: a slice of a read, an event on its way to the log."""
+        await asyncio.gather(*self._running_on, return_exceptions=True)
+
+    async def _put(self, event: Event, topic: str = DERIVED.name) -> None:
+        """Put an event on the log and wait until it is kept."""
+        log, applied = self._running.log, self._running.store.applied
+        token = Freshness.after(await self._unless_woken(log.publish([encode(topic, event)])))
         hit("mid_dream")
-        return token
+        await self._unless_woken(applied.wait(token, timeout_s=APPLY_WAIT_S))
 
     def _event(self, event_type: str, data: Mapping[str, Any], about: str) -> Event:
         dream, now = self._dream, self._running.clock.now()

@@ -31,7 +31,7 @@ from streams.event_types.context_dreams import DREAM_FINISHED, DREAM_REQUESTED
 from streams.events import Event
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
-from thalweg.dreams.cycle import NREM_S, REM_S, Cycle, Steps
+from thalweg.dreams.cycle import NREM_S, REM_S, Cycle, Steps, Woken
 from thalweg.process.running import Running
 
 IDLE_LOOK_S = 15.0
@@ -117,6 +117,8 @@ class Dreamer:
         try:
             await self._phase(dream, "NREM", work, work.nrem(), NREM_S)
             await self._phase(dream, "REM", work, work.rem(), REM_S)
+        except Woken:
+            pass  # what it did until then stands
         except ThalwegError as error:
             logger.warning("a dream ended: %s", error.message)
             dream.wake("error")
@@ -124,6 +126,7 @@ class Dreamer:
             logger.exception("a dream failed")
             dream.wake("error")
         dream.stop()
+        await work.settled()
         dream.report = replace(
             dream.report,
             total_duration_ms=_ms(began),
@@ -145,16 +148,18 @@ class Dreamer:
         dream.state = state
         await work.tell()
         began = looked_at = time.perf_counter()
-        async with aclosing(steps):
-            async for took_s in steps:
-                now = time.perf_counter()
-                if now - looked_at >= WANTED_S:
-                    looked_at = now
-                    await self._wake_unwanted(dream)
-                if now - began >= limit_s or await _woken_within(dream, max(took_s, LEAST_REST_S)):
-                    break
-        about = {"duration_ms": _ms(began), "completed": not dream.woken.is_set()}
-        dream.report = dream.report.with_nrem(**about) if state == "NREM" else dream.report.with_rem(**about)
+        try:
+            async with aclosing(steps):
+                async for took_s in steps:
+                    now = time.perf_counter()
+                    if now - looked_at >= WANTED_S:
+                        looked_at = now
+                        await self._wake_unwanted(dream)
+                    if now - began >= limit_s or await _woken_within(dream, max(took_s, LEAST_REST_S)):
+                        break
+        finally:
+            about = {"duration_ms": _ms(began), "completed": not dream.woken.is_set()}
+            dream.report = dream.report.with_nrem(**about) if state == "NREM" else dream.report.with_rem(**about)
 
     async def _wake_unwanted(self, dream: Dream) -> None:
         """Wake a dream that another process has aborted or finished, or that keeps the store back."""

@@ -205,6 +205,7 @@ def show_status(report: dict[str, Any]) -> None:
                 f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; "
                 "none came lately"
             )
+    show_dreams(out, report["dreams"])
     letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
     if http := report["http"]:
@@ -212,6 +213,18 @@ def show_status(report: dict[str, Any]) -> None:
             f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True
         )
     out.print(f"[dim]embedder {model}; {letters} new dead letters; {report['clients']} clients[/dim]")
+
+
+def show_dreams(out: Console, dreams: dict[str, Any]) -> None:
+    """Which namespaces dream, and when what ran last; nothing where nothing ever did."""
+    for namespace, state in dreams["dreaming"].items():
+        out.print(f"{plain(namespace)} dreams: {state}")
+    for name, run in dreams["last"].items():
+        if run is not None:
+            about = "; ".join(
+                f"{key} {plain(str(value))}" for key, value in run.items() if key not in ("at", "namespace")
+            )
+            out.print(f"last {name}: {run['at']} in {plain(run['namespace'])}; {about}")
 
 
 def tick(ok: bool) -> str:

@@ -29,8 +29,8 @@ SERVICES = ("drift_detector", "pruning_service", "consolidation_service", "subgo
 """What a North Star initialises."""
 
 
-class _Found(NamedTuple):
-    """What the door found before it published: the goal of the event, None where there is a North Star already."""
+class _Bootstrap(NamedTuple):
+    """What the door found before it published. `goal`: None where there is a North Star already."""
 
     goal: dict[str, Any] | None
     counts: dict[str, int]
@@ -54,10 +54,10 @@ async def bootstrap(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-async def _candidate(call: Call, known: Goal | None, threshold: float, most: int) -> _Found:
+async def _candidate(call: Call, known: Goal | None, threshold: float, most: int) -> _Bootstrap:
     """Raises Refused where no candidate reaches the threshold."""
     if known is not None and not known.is_provisional:
-        return _Found(
+        return _Bootstrap(
             None, {"fingerprints_analyzed": len(known.member_ids), "clusters_found": 0, "candidates_evaluated": 0}
         )
     unrelated = await call.part(Background).rows(call.services.embedder)
@@ -69,7 +69,7 @@ async def _candidate(call: Call, known: Goal | None, threshold: float, most: int
 
 def _evaluated(
     call: Call, unrelated: np.ndarray, threshold: float, most: int, cursor: duckdb.DuckDBPyConnection
-) -> tuple[_Found, float]:
+) -> tuple[_Bootstrap, float]:
     """What was found, and the confidence of the best candidate."""
     reader = goal_reader(call, cursor)
     with call.services.indexes.searching():
@@ -84,7 +84,7 @@ def _evaluated(
         "candidates_evaluated": len(candidates),
     }
     goal = None if best is None else best.found(read_content(cursor, call.namespace, best.medoid_id))
-    return _Found(goal, counts), max((one.confidence for one in candidates), default=0.0)
+    return _Bootstrap(goal, counts), max((one.confidence for one in candidates), default=0.0)
 
 
 def _insufficient(best: float, analysed: int) -> Refused:
@@ -107,7 +107,7 @@ def _insufficient(best: float, analysed: int) -> Refused:
     )
 
 
-def _answer(namespace: str, found: _Found, result: Mapping[str, Any] | None, goal: Goal | None) -> dict[str, Any]:
+def _answer(namespace: str, found: _Bootstrap, result: Mapping[str, Any] | None, goal: Goal | None) -> dict[str, Any]:
     """The stored goal; until it is stored, what was asked to become it."""
     decided = result or {}
     told: dict[str, Any] = {"goal_id": north_star_id(namespace), "level": NORTH_STAR}
@@ -154,6 +154,7 @@ TOOL = Tool(
     timeout_s=30.0,
     unavailable_code=CODE,
     memory_operation="create_memory",
+    is_upkeep=True,
     input_schema={
         "type": "object",
         "properties": {

@@ -147,6 +147,7 @@ TOOL = Tool(
     "vector's id can be given to `search_teleological`.",
     kind="write",
     handler=compute,
+    memory_operation="create_memory",
     timeout_s=10.0,
     input_schema={
         "type": "object",

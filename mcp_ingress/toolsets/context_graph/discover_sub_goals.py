@@ -154,6 +154,7 @@ TOOL = Tool(
     timeout_s=30.0,
     unavailable_code=CODE,
     memory_operation="create_memory",
+    is_upkeep=True,
     input_schema={
         "type": "object",
         "properties": {

@@ -35,6 +35,8 @@ def observe(call: Call, cursor: duckdb.DuckDBPyConnection, code: str, timeframe:
 
 def advice(found: Observation) -> str:
     """What to do, as a sentence."""
+    if found.goal.is_provisional:
+        return "The goal stands on one or two memories: store more and call `auto_bootstrap_north_star` again."
     if not found.is_sufficient:
         return f"Only {found.memories} memories were stored in this time: too few to tell drift. Ask for a longer one."
     severity, moved = found.severity, ", ".join(found.drift.most_drifted)

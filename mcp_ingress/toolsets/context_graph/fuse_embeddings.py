@@ -12,6 +12,7 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM, follow
 from mcp_ingress.toolsets.context_graph.profile_queries import VIEW_NUMBERS, profile_for
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.goals import Purposes
@@ -65,7 +66,8 @@ def _fused(
     services = call.services
     cache = call.part(FingerprintCache)
     reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
-    [memory] = reader.stored([arguments["memory_id"]])
+    ends, told = follow(cursor, call.namespace, {"memory_id": arguments["memory_id"]})
+    [memory] = reader.stored([ends["memory_id"]])
     if memory is None:
         message = f"There is no memory {arguments['memory_id'][:80]!r}: `memory_id` takes a `fingerprintId`."
         raise Refused(message, reason="not_found", field="memory_id")
@@ -86,7 +88,8 @@ def _fused(
     )
     trusted = fusion.trust(aligned, synergy)
     return {
-        "memory_id": arguments["memory_id"],
+        **ends,
+        **told,
         "fusion_method": method,
         "vector": _rounded(fusion.fused(shares, views)),
         "weights": _rounded(shares),
@@ -117,6 +120,7 @@ TOOL = Tool(
     "with which `search_teleological` searches for what is like the memory in these views.",
     kind="write",
     handler=fuse,
+    memory_operation="create_memory",
     input_schema={
         "type": "object",
         "properties": {
@@ -143,6 +147,7 @@ TOOL = Tool(
     output_schema=writes.output_schema(
         {
             "memory_id": {"type": "string"},
+            **FOLLOWED_FROM,
             "fusion_method": {"type": "string"},
             "vector": {"type": "array", "items": {"type": "number"}, "description": "256 numbers of length 1"},
             "weights": {**VIEW_NUMBERS, "description": "What each view has in it, sum 1"},

@@ -20,7 +20,7 @@ from processors.context_graph.rules.services import (
     STATUSES,
     TOOLS,
     Runs,
-    State,
+    ServiceState,
     health_of,
     recommendations,
     status_of,
@@ -44,11 +44,11 @@ async def status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> tuple[State, Sequence[Operation]]:
+def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> tuple[ServiceState, Sequence[Operation]]:
     return read_state(cursor, namespace), read_operations(cursor, namespace, most) if most else []
 
 
-def _shown(state: State) -> dict[str, Any]:
+def _shown(state: ServiceState) -> dict[str, Any]:
     score, health = health_of(state)
     goal = state.goal
     known = {} if goal is None else {"goal_id": goal.goal_id, "description": goal.text}
@@ -61,7 +61,7 @@ def _shown(state: State) -> dict[str, Any]:
     }
 
 
-def _service(service: str, state: State) -> dict[str, Any]:
+def _service(service: str, state: ServiceState) -> dict[str, Any]:
     runs, worked = state.runs.get(service, Runs()), state.worked_at.get(service)
     times = [at for at in (runs.last_at, worked) if at is not None]
     return {
@@ -71,7 +71,7 @@ def _service(service: str, state: State) -> dict[str, Any]:
     }
 
 
-def _metrics(state: State) -> dict[str, Any]:
+def _metrics(state: ServiceState) -> dict[str, Any]:
     every = {service: state.runs.get(service, Runs()) for service in TOOLS}
     return {
         service: {

@@ -19,14 +19,16 @@ from processors.memory.vector_facts import VECTOR_STAGE
 from storage.statements import execute
 
 _COUNT = {"type": "integer", "minimum": 0}
+_LIVING = "NOT EXISTS (FROM context_ends e WHERE e.namespace = m.namespace AND e.memory_id = m.memory_id)"
 _MEMORIES = (
     "SELECT count(*), coalesce(sum(strlen(content)), 0)::BIGINT, count(*) FILTER ($2::VARCHAR IS NULL OR EXISTS "
-    "(SELECT 1 FROM embeddings e WHERE e.label = m.label AND e.space = $2)) "
-    "FROM context_memories m WHERE namespace = $1"
+    "(SELECT 1 FROM embeddings e WHERE e.label = m.label AND e.space = $2)), "
+    "(SELECT count(*) FROM context_goals WHERE namespace = $1) "
+    f"FROM context_memories m WHERE namespace = $1 AND {_LIVING}"
 )
 _MEASURED = (
-    "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories "
-    "WHERE namespace = ? AND entropy IS NOT NULL AND coherence IS NOT NULL GROUP BY ALL"
+    "SELECT entropy > 0.5, coherence > 0.5, count(*) FROM context_memories m "
+    f"WHERE namespace = ? AND entropy IS NOT NULL AND coherence IS NOT NULL AND {_LIVING} GROUP BY ALL"
 )
 
 
@@ -69,10 +71,10 @@ def _counts(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str | None
     quadrants = dict.fromkeys((name.lower() for name in QUADRANTS), 0)
     for is_new, fits, count in execute(cursor, _MEASURED, [namespace]).fetchall():
         quadrants[quadrant(float(is_new), float(fits)).lower()] += count
-    memories, size, fingerprints = row
+    memories, size, fingerprints, goals = row
     return {
         "fingerprintCount": fingerprints,
-        "nodeCount": memories,
+        "nodeCount": memories + goals,
         "quadrantCounts": {**quadrants, "unmeasured": memories - sum(quadrants.values())},
         "storageBackend": "duckdb",
         "storageSizeBytes": size,
@@ -87,7 +89,7 @@ TOOL = Tool(
     "learning score (magnitude), Johari quadrant, consolidation phase and suggested action; node count and the five "
     "layers. "
     "`utl` is the pulse of the same answer. `fingerprintCount` counts memories that are searched by meaning already, "
-    "`nodeCount` all. `advisory` names a call to make next.",
+    "`nodeCount` all, and goals; what was merged counts once. `advisory` names a call to make next.",
     kind="read",
     handler=get_memetic_status,
     input_schema={"type": "object", "properties": {}},

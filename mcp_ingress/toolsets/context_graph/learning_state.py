@@ -58,7 +58,7 @@ def _last_memory(cursor: duckdb.DuckDBPyConnection, namespace: str, now: datetim
     """The text of the memory that was stored last, and how many were stored or recalled of late."""
     last = execute(
         cursor,
-        "SELECT coalesce(searched, content) FROM context_memories WHERE namespace = ? "
+        "SELECT coalesce(searched, content) FROM context_memories WHERE namespace = ? AND merged_from IS NULL "
         'ORDER BY "offset" DESC, idx DESC LIMIT 1',
         [namespace],
     ).fetchone()

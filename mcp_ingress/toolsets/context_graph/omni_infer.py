@@ -12,8 +12,8 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM, follow
 from mcp_ingress.toolsets.context_graph.recalls import leave_results
-from processors.context_graph.read.ends import followed
 from processors.context_graph.read.inference import PathMemory, edges_ahead, edges_behind, read_path_memories
 from processors.context_graph.rules.inference import (
     DECAY,
@@ -119,7 +119,7 @@ def _ends(
 ) -> tuple[Row, dict[str, str]]:
     """What the answer says of source and target, and their ids after merges. Raises Refused."""
     given = {name: arguments[name] for name in ("source", "target") if name in arguments}
-    ends = {name: followed(cursor, namespace, identity) for name, identity in given.items()}
+    ends, told = follow(cursor, namespace, given)
     known = read_path_memories(cursor, namespace, list(ends.values()), 0)
     for name, identity in ends.items():
         if identity not in known:
@@ -128,8 +128,7 @@ def _ends(
     if len(set(ends.values())) < len(ends):
         message = "The arguments `source` and `target` are one memory; name two, or leave `target` out for `abduction`."
         raise writes.invalid(message, "target", reason="conflict")
-    merged = {name: identity for name, identity in given.items() if ends[name] != identity}
-    return ends | ({"followed_from": merged} if merged else {}), ends
+    return ends | told, ends
 
 
 def _paths(
@@ -238,7 +237,6 @@ _ID = {"type": "string"}
 _UNIT = {"type": "number", "minimum": 0, "maximum": 1}
 _FLAG = {"type": "boolean"}
 _COUNT = {"type": "integer", "minimum": 0}
-_FOLLOWED = {"type": "object", "description": "What was asked for, where it was merged into another memory"}
 
 TOOL = Tool(
     name="omni_infer",
@@ -300,7 +298,7 @@ TOOL = Tool(
             "direction_description": {"type": "string"},
             "source": _ID,
             "target": _ID,
-            "followed_from": _FOLLOWED,
+            **FOLLOWED_FROM,
             "inference_config": {
                 "type": "object",
                 "properties": {

@@ -14,6 +14,7 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
+from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM
 from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS
 from mcp_ingress.toolsets.context_graph.recalls import leave_results
 from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, read_contents, unknown_vector
@@ -43,7 +44,7 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
 
     found, used, rows = await _searched(call, asked, arguments)
     _leave(call, query_id, found, rows)
-    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    notes: dict[str, Any] = asked.told | ({} if is_fresh else {"stale": True})
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {
@@ -232,6 +233,7 @@ TOOL = Tool(
             "query_type": _TEXT,
             "query_vector_id": {"type": "string", "description": "Give it to `update_synergy_matrix` with a result"},
             "num_results": {"type": "integer", "minimum": 0},
+            **FOLLOWED_FROM,
             "search_latency_ms": {"type": "number"},
             "results": {
                 "type": "array",

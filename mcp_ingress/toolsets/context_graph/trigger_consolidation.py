@@ -14,6 +14,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from processors.context_graph.read.consolidation import find_groups
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.rules.consolidation import MIN_SIMILARITY
 from streams.errors import Refused
@@ -50,7 +51,8 @@ def _found(call: Call, arguments: Mapping[str, Any], until: float, cursor: duckd
     strategy, most, least = (arguments[name] for name in ("strategy", "max_memories", "min_similarity"))
     largest = int(services.log.largest(MEMORY.name) * SHARE)
     try:
-        return find_groups(reader, call.part(Purposes), strategy, most, least, until=until, largest=largest)
+        purposes, alignments = call.part(Purposes), call.part(GoalAlignments)
+        return find_groups(reader, purposes, alignments, strategy, most, least, until=until, largest=largest)
     except Refused as error:
         remedy = "Call `auto_bootstrap_north_star` first, or choose the strategy `similarity`."
         raise Refused(
@@ -100,6 +102,7 @@ TOOL = Tool(
     timeout_s=15.0,
     unavailable_code=CODE,
     memory_operation="update_memory",
+    is_upkeep=True,
     input_schema={
         "type": "object",
         "properties": {

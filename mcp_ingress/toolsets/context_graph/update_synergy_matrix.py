@@ -12,6 +12,7 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM, follow
 from mcp_ingress.toolsets.context_graph.vector_queries import find_recall, find_vector
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.synergy import FEEDBACK, RATE, UPDATE_SCOPES
@@ -28,32 +29,40 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     asked = {name: arguments[name] for name in ("query_vector_id", "result_vector_id", "feedback")}
     rated = {"learning_rate": float(arguments["learning_rate"]), "update_scope": arguments["update_scope"]}
     event = writes.request(call, "context.synergy.updated", {**asked, "score": score, **rated})
-    event = writes.with_findings(event, {"alignments": await _alignments(call, arguments)})
+    found, told = await _found(call, arguments)
+    event = writes.with_findings(event, found)
     published = await writes.publish(call, event)
     result, problem = await writes.decision(call, published, event_id=event.id)
     decided: Mapping[str, Any] = dict.fromkeys(_DECIDED) if result is None else result
-    own = {"feedback": arguments["feedback"], "effective_score": score}
+    own = {"feedback": arguments["feedback"], "effective_score": score, **told}
     own |= {name: decided[name] for name in _DECIDED}
     return writes.written(published, own, pending=result is None, problem=problem)
 
 
-async def _alignments(call: Call, arguments: Mapping[str, Any]) -> list[float | None]:
-    """Those that the search left, else those of two memories as they are now. Raises Refused."""
+async def _found(call: Call, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the search left, else the alignments of two memories as they are now, which may have been followed.
+
+    Raises Refused.
+    """
     query_id, result_id = arguments["query_vector_id"], arguments["result_vector_id"]
     left = await call.own_records()  # what a search has just answered counts
     await call.applied(call.read_token.merged(left), timeout_s=call.services.limits.read_wait_s)
     found = await call.read(
         functools.partial(find_recall, namespace=call.namespace, query_id=query_id, memory_id=result_id)
     )
-    if found is None:
-        found = await call.read(functools.partial(_compared, call, query_id, result_id))
-    if found is None:
+    if found is not None:
+        return found, {}
+    given = {name: arguments[name] for name in ("query_vector_id", "result_vector_id")}
+    ends, told = await call.read(functools.partial(follow, namespace=call.namespace, given=given))
+    aligned = await call.read(functools.partial(_compared, call, ends["query_vector_id"], ends["result_vector_id"]))
+    if aligned is None:
         message = (
             f"No search under {query_id[:80]!r} has returned {result_id[:80]!r}: give the `query_vector_id` of "
-            "an answer of `search_teleological` and the `id` of one of its results, or the ids of two memories."
+            "an answer of `search_teleological` or `search_graph` and the id of one of its results, or the ids of two "
+            "memories."
         )
         raise Refused(message, reason="not_found", field="query_vector_id")
-    return found
+    return {"alignments": aligned}, told
 
 
 def _compared(
@@ -81,14 +90,15 @@ TOOL = Tool(
     toolset="context_graph",
     title="Judge a result",
     description="Update the synergy matrix based on feedback from retrieval success or failure: pairs of views that "
-    "found a relevant result count more in the next `search_teleological`, those that found an irrelevant one less.",
+    "found a relevant result count more in the next `search_teleological`, those that found an irrelevant one less. "
+    "Each judgement also teaches how far `relevance` can be trusted: judge what was wrong, too.",
     kind="write",
     handler=update,
     memory_operation="update_memory",
     input_schema={
         "type": "object",
         "properties": {
-            "query_vector_id": {"type": "string", "description": "`query_vector_id` of a `search_teleological`"},
+            "query_vector_id": {"type": "string", "description": "`query_vector_id` of a search"},
             "result_vector_id": {"type": "string", "description": "`id` of one of its results"},
             "feedback": {"type": "string", "enum": list(FEEDBACK), "description": "What the result was"},
             "relevance_score": {
@@ -116,6 +126,7 @@ TOOL = Tool(
     output_schema=writes.output_schema(
         {
             "feedback": {"type": "string"},
+            **FOLLOWED_FROM,
             "effective_score": {"type": "number", "minimum": 0, "maximum": 1},
             "pairs_updated": {"type": ["integer", "null"], "description": "Of 78"},
             "mean_before": _NUMBER,

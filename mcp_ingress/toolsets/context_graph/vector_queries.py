@@ -9,28 +9,39 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from processors.context_graph.read.ends import followed
 from storage.statements import execute, marks
 from streams.errors import Refused
 
 
 @dataclass(frozen=True)
 class StoredVector:
-    """A text that can be searched with. `memory_id`: the memory that it is of; `weights`: of the views it was fused."""
+    """A text that can be searched with. `memory_id`: the memory that it is of; `weights`: of the views it was fused.
+
+    `followed_from`: the memory that was asked for, which became part of that one.
+    """
 
     text: str
     memory_id: str | None = None
     weights: np.ndarray | None = None
+    followed_from: str | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the answer of a search says of it."""
+        return {} if self.followed_from is None else {"followed_from": {"query_vector_id": self.followed_from}}
 
 
 def find_vector(cursor: duckdb.DuckDBPyConnection, namespace: str, vector_id: str) -> StoredVector | None:
     """The text behind the id of a memory or of a vector; None where there is none."""
+    memory_id = followed(cursor, namespace, vector_id)
     row = execute(
         cursor,
         "SELECT coalesce(searched, content) FROM context_memories WHERE namespace = ? AND memory_id = ?",
-        [namespace, vector_id],
+        [namespace, memory_id],
     ).fetchone()
     if row is not None:
-        return StoredVector(row[0], vector_id)
+        return StoredVector(row[0], memory_id, followed_from=None if memory_id == vector_id else vector_id)
     row = execute(
         cursor,
         "SELECT content, memory_id, weights FROM context_vectors WHERE namespace = ? AND vector_id = ?",
@@ -42,7 +53,7 @@ def find_vector(cursor: duckdb.DuckDBPyConnection, namespace: str, vector_id: st
     if memory_id is None:
         return StoredVector(content)
     of = find_vector(cursor, namespace, memory_id)
-    return None if of is None else StoredVector(of.text, memory_id, np.array(weights))
+    return None if of is None else StoredVector(of.text, of.memory_id, np.array(weights), of.followed_from)
 
 
 def unknown_vector(field: str, vector_id: str) -> Refused:
@@ -56,15 +67,16 @@ def unknown_vector(field: str, vector_id: str) -> Refused:
 
 def find_recall(
     cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: str, memory_id: str
-) -> list[float | None] | None:
-    """The thirteen alignments that the last search of this query left of a result; None where none did."""
+) -> dict[str, Any] | None:
+    """What a search left of a result: `alignments`, `similarity`, `prior` of the last one; None of none."""
     row = execute(
         cursor,
-        "SELECT alignments FROM context_recalls WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
+        "SELECT alignments, similarity, prior FROM context_recalls "
+        "WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
         "AND alignments IS NOT NULL ORDER BY recalled_at DESC, event_id LIMIT 1",
         [namespace, query_id, memory_id],
     ).fetchone()
-    return None if row is None else list(row[0])
+    return None if row is None else dict(zip(("alignments", "similarity", "prior"), row, strict=True))
 
 
 def read_contents(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, str]:

@@ -57,7 +57,7 @@ class Background:
 
 @dataclass(frozen=True)
 class Sample:
-    """Memories that goals are looked for in: those that live and have their vectors, in the order of their ids.
+    """Memories that goals are looked for in: living ones that have vectors, in the order of their ids.
 
     At most MAX_MEMBERS of them, those of the lowest labels, which are hashes. `rows`: (n, dim) of length 1.
     """
@@ -72,7 +72,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class GoalCandidate:
     """A group of memories as a goal. `share`: of the sample that it is; `centre`: of SEEN_MEMBERS of its memories.
 
     `nearness`: mean cosine of a member with the centre of the others.
@@ -109,7 +109,7 @@ def read_sample(reader: FingerprintReader, members: Sequence[str] | None = None)
     return Sample(ids, unit(rows.astype(np.float32)) if ids else rows)
 
 
-def evaluate(reader: FingerprintReader, sample: Sample, places: np.ndarray, unrelated: np.ndarray) -> Candidate:
+def evaluate(reader: FingerprintReader, sample: Sample, places: np.ndarray, unrelated: np.ndarray) -> GoalCandidate:
     """The candidate of these places of a sample."""
     rows, ids = sample.rows[places], [sample.ids[place] for place in places]
     share = len(ids) / len(sample.ids)
@@ -120,10 +120,10 @@ def evaluate(reader: FingerprintReader, sample: Sample, places: np.ndarray, unre
     confidence = confidence_of(coherence, len(ids), len(sample.ids), dominant_share)
     medoid = ids[int(np.argmax(rows @ unit(rows.sum(axis=0))))]
     nearness = float(nearness_within(rows).mean())
-    return Candidate(ids, medoid, share, nearness, coherence, min(confidence, 1.0), names, middle)
+    return GoalCandidate(ids, medoid, share, nearness, coherence, min(confidence, 1.0), names, middle)
 
 
-def best_of(candidates: Sequence[Candidate], threshold: float) -> Candidate | None:
+def best_of(candidates: Sequence[GoalCandidate], threshold: float) -> GoalCandidate | None:
     """The largest of those that are as good as the best, of those that reach the threshold."""
     passing = [one for one in candidates if round(one.confidence, 6) >= threshold]
     if not passing:
@@ -132,8 +132,11 @@ def best_of(candidates: Sequence[Candidate], threshold: float) -> Candidate | No
     return max((one for one in passing if one.confidence >= best - TIE), key=lambda one: len(one.member_ids))
 
 
-def surest(candidates: Sequence[Candidate], least_confidence: float) -> list[Candidate]:
-    """Those of at least this confidence, the surest first; of two as sure to two digits the one that is closer."""
+def surest(candidates: Sequence[GoalCandidate], least_confidence: float) -> list[GoalCandidate]:
+    """Those of at least this confidence, the surest first.
+
+    Of two that are as sure to two digits it is the one whose memories are nearer to each other.
+    """
     sure = [one for one in candidates if round(one.confidence, 6) >= least_confidence]
     return sorted(sure, key=lambda one: (-round(one.confidence, 2), -one.nearness))
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from processors.embedding.model import Embedder
     from storage.search.records.hits import SearchHit
 
+CORRECTIONS = "context_corrections"
 PROBES = 50
 """Searches on which a correction is tried."""
 
@@ -82,7 +83,7 @@ def read_correction(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Correc
     rows = dicts(
         execute(
             cursor,
-            "SELECT strategy, goal_weight, view_weights, threshold, penalty FROM context_corrections "
+            f"SELECT strategy, goal_weight, view_weights, threshold, penalty FROM {CORRECTIONS} "
             "WHERE namespace = ? AND (goal_weight > 0 OR penalty > 0)",
             [namespace],
         )
@@ -94,7 +95,7 @@ def in_force(cursor: duckdb.DuckDBPyConnection, namespace: str) -> tuple[str | N
     """The strategy of the correction that is in force, and the severity that it was for; None without one."""
     row = execute(
         cursor,
-        "SELECT strategy, severity FROM context_corrections WHERE namespace = ? AND (goal_weight > 0 OR penalty > 0)",
+        f"SELECT strategy, severity FROM {CORRECTIONS} WHERE namespace = ? AND (goal_weight > 0 OR penalty > 0)",
         [namespace],
     ).fetchone()
     return (None, None) if row is None else (row[0], row[1])

@@ -22,14 +22,12 @@ _CHANGES = (
     "WHERE namespace = ? AND dream_id = ?"
 )
 _PENDING = "SELECT * FROM context_dream_cycles WHERE state <> 'Awake' ORDER BY started_at, namespace"
-_LAST_DREAM = (
-    "SELECT ended_at AS at, namespace, wake_reason FROM context_dream_cycles WHERE ended_at IS NOT NULL "
-    "ORDER BY ended_at DESC, namespace LIMIT 1"
-)
-_LAST_MERGE = (
-    "SELECT ended_at AS at, namespace, count(*) AS merged FROM context_ends GROUP BY ALL "
-    "ORDER BY ended_at DESC, namespace LIMIT 1"
-)
+_LAST_RUNS = {
+    "dream": "SELECT ended_at AS at, namespace, wake_reason FROM context_dream_cycles WHERE ended_at IS NOT NULL",
+    "consolidation": "SELECT ended_at AS at, namespace, count(*) AS merged FROM context_ends GROUP BY ALL",
+    "drift": "SELECT observed_at AS at, namespace, severity FROM context_drift_observations",
+    "correction": "SELECT corrected_at AS at, namespace, strategy FROM context_correction_history",
+}
 _USED = """
 SELECT namespace FROM (
     SELECT namespace, max(last_stored_at) AS used_at FROM context_memories GROUP BY namespace
@@ -100,10 +98,14 @@ def read_unfinished(cursor: duckdb.DuckDBPyConnection) -> list[StoredDream]:
 
 
 def read_last_runs(cursor: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any] | None]:
-    """The last dream and the last merge of memories in any namespace: when, where, and what came of it."""
-    dream = next(iter(dicts(execute(cursor, _LAST_DREAM, []))), None)
-    merge = next(iter(dicts(execute(cursor, _LAST_MERGE, []))), None)
-    runs = {"dream": dream, "consolidation": merge}
+    """What of the upkeep of memories ran last in any namespace; None: never.
+
+    When, where, and what came of it.
+    """
+    runs = {
+        name: next(iter(dicts(execute(cursor, f"{query} ORDER BY 1 DESC, 2 LIMIT 1", []))), None)
+        for name, query in _LAST_RUNS.items()
+    }
     return {name: None if run is None else {**run, "at": run["at"].isoformat() + "Z"} for name, run in runs.items()}
 
 

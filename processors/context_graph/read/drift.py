@@ -97,8 +97,8 @@ class Observation:
 
     @property
     def is_sufficient(self) -> bool:
-        """Whether enough was stored in the timeframe to tell drift."""
-        return self.memories >= LEAST
+        """Whether enough was stored in the timeframe, and for the goal, to tell drift."""
+        return self.memories >= LEAST and not self.goal.is_provisional
 
     @property
     def severity(self) -> Severity:

@@ -37,6 +37,7 @@ class Purposes:
 
     def __init__(self) -> None:
         self._found: OrderedDict[tuple[str, str, tuple[str, ...]], Fingerprint] = OrderedDict()
+        self._north_stars: dict[str, tuple[str, Goal]] = {}
         self._lock = threading.Lock()
 
     def known(self, namespace: str, space: str, members: Sequence[str] = ()) -> Fingerprint | None:
@@ -49,6 +50,23 @@ class Purposes:
             self._found[namespace, space, tuple(members)] = purpose
             while len(self._found) > _MOST_PURPOSES:
                 self._found.popitem(last=False)
+
+    def north_star(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> Goal | None:
+        """The goal that was bootstrapped, as `read_north_star`; its members are read again only when it has changed."""
+        row = execute(
+            cursor,
+            "SELECT event_id FROM context_goals WHERE namespace = ? AND goal_id = ?",
+            [namespace, north_star_id(namespace)],
+        ).fetchone()
+        if row is None:
+            return None
+        known = self._north_stars.get(namespace)
+        if known is not None and known[0] == row[0]:
+            return known[1]
+        goal = read_north_star(cursor, namespace)
+        if goal is not None:
+            self._north_stars[namespace] = row[0], goal
+        return goal
 
 
 def read_north_star(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Goal | None:
@@ -73,14 +91,6 @@ def read_goals_of(cursor: duckdb.DuckDBPyConnection, namespace: str, goal_ids: S
     return [found[one] for one in goal_ids if one in found]
 
 
-def read_goals(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Goal]:
-    """Every goal of a namespace, oldest first."""
-    rows = execute(
-        cursor, f"SELECT {_COLUMNS} FROM context_goals WHERE namespace = ? ORDER BY created_at, goal_id", [namespace]
-    ).fetchall()
-    return [_goal(row) for row in rows]
-
-
 def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fingerprint | None:
     """The centre of a goal's memories; None where the store has none of them.
 
@@ -89,15 +99,15 @@ def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fin
     """
     live = reader.indexes.spaces.live
     space = "" if live is None else live.model.space
-    central = central_ids(reader.namespace, goal.member_ids)
-    if (known := purposes.known(reader.namespace, space, central)) is not None:
+    if (known := purposes.known(reader.namespace, space, goal.member_ids)) is not None:
         return known
+    central = central_ids(reader.namespace, goal.member_ids)
     members = [one for one in reader.stored(central) if one is not None]
     if not members:
         return None
     found = centre(members)
     if all((one.vector is None) == (live is None) for one in members):
-        purposes.keep(reader.namespace, space, found, central)
+        purposes.keep(reader.namespace, space, found, goal.member_ids)
     return found
 
 

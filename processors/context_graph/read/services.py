@@ -1,4 +1,4 @@
-"""What the store tells of the six services: goals, calls of their tools, and what they did by themselves."""
+"""What the store tells of the six services: goals, calls of tools, and what they did by themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import duckdb
 
 from processors.context_graph.read.goals import read_north_star
-from processors.context_graph.rules.services import TOOLS, Runs, State
+from processors.context_graph.rules.services import TOOLS, Runs, ServiceState
 from storage.statements import execute, marks
 from streams.errors import Unavailable
 
@@ -21,10 +21,13 @@ _SERVICES = {tool: service for service, tool in TOOLS.items()}
 _MEMORIES = """
 SELECT (SELECT count(*) FROM context_memories WHERE namespace = $1)
      - (SELECT count(*) FROM context_ends WHERE namespace = $1),
-       (SELECT count(*) FROM context_goals WHERE namespace = $1 AND level <> 'NorthStar')"""
+       (SELECT count(*) FROM context_goals WHERE namespace = $1 AND level <> 'NorthStar'),
+       (SELECT count(*) FROM context_dream_cycles WHERE namespace = $1 AND state <> 'Awake')"""
 _CALLS = f"""
-SELECT tool_name, count(*), count(*) FILTER (outcome = 'ok'), max(started_at), arg_max(outcome, (started_at, "offset")),
-       arg_max(error_code, (started_at, "offset")) FILTER (outcome <> 'ok'), arg_max(duration_ms, (started_at, "offset"))
+SELECT tool_name, count(*), count(*) FILTER (outcome = 'ok'), max(started_at),
+       arg_max(outcome, (started_at, "offset")),
+       arg_max(error_code, (started_at, "offset")) FILTER (outcome <> 'ok'),
+       arg_max(duration_ms, (started_at, "offset"))
 FROM invocations WHERE namespace = ? AND tool_name IN ({marks(_SERVICES)}) GROUP BY tool_name"""
 _WORKED = """
 SELECT 'bootstrap_service', max(updated_at) FROM context_goals WHERE namespace = $1 AND level = 'NorthStar'
@@ -39,11 +42,11 @@ _HISTORY = f"""
 SELECT started_at AS ts, tool_name AS tool, tool_name AS operation, outcome, "offset" FROM invocations
 WHERE namespace = $namespace AND tool_name IN (SELECT unnest($tools::VARCHAR[]))
 UNION ALL
-SELECT observed_at, '{TOOLS["drift_detector"]}', 'observation', severity, "offset" FROM context_drift_observations
-WHERE namespace = $namespace
+SELECT observed_at, '{TOOLS["drift_detector"]}', 'observation', severity, "offset"
+FROM context_drift_observations WHERE namespace = $namespace
 UNION ALL
-SELECT corrected_at, '{TOOLS["drift_corrector"]}', 'automatic correction', strategy, "offset" FROM context_correction_history
-WHERE namespace = $namespace AND is_automatic
+SELECT corrected_at, '{TOOLS["drift_corrector"]}', 'automatic correction', strategy, "offset"
+FROM context_correction_history WHERE namespace = $namespace AND is_automatic
 ORDER BY ts DESC, "offset" DESC, tool LIMIT $most"""
 
 
@@ -56,10 +59,10 @@ class Operation(NamedTuple):
     outcome: str
 
 
-def read_state(cursor: duckdb.DuckDBPyConnection, namespace: str) -> State:
+def read_state(cursor: duckdb.DuckDBPyConnection, namespace: str) -> ServiceState:
     """What the services are now. Raises Unavailable, which names the part that cannot be read."""
     goal = _part("goals", lambda: read_north_star(cursor, namespace))
-    memories, themes = _part("memories", lambda: execute(cursor, _MEMORIES, [namespace]).fetchall())[0]
+    memories, themes, dreams = _part("memories", lambda: execute(cursor, _MEMORIES, [namespace]).fetchall())[0]
     runs = _part("calls", lambda: _runs(cursor, namespace))
     worked = _part("services", lambda: _worked(cursor, namespace))
     for service, each in runs.items():
@@ -69,7 +72,7 @@ def read_state(cursor: duckdb.DuckDBPyConnection, namespace: str) -> State:
     if goal is not None:
         row = _part("drift", lambda: execute(cursor, _SEVERITY, [namespace, goal.goal_id]).fetchone())
         severity = None if row is None else row[0]
-    return State(goal, memories, themes, severity, runs, worked)
+    return ServiceState(goal, memories, themes, severity, runs, worked, dreams)
 
 
 def read_operations(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> list[Operation]:

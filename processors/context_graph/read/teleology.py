@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
-from processors.context_graph.read.goals import Purposes, purpose_of, read_north_star
+from processors.context_graph.read.goals import Purposes, purpose_of
 from processors.context_graph.rules import synergy
 from processors.context_graph.rules.goals import Goal
 from processors.context_graph.rules.groups import VIEW_COUNT
@@ -38,6 +38,8 @@ CANDIDATES, MOST_CANDIDATES = 50, 400
 With 50 a search finds more of what is right than with 400, and takes a quarter of the time; 400 are for one that compares
 single views, which the engine does not rank by.
 """
+_LIVING = "AND NOT EXISTS (FROM context_ends e WHERE e.namespace = d.namespace AND e.memory_id = d.record_id)"
+"""The provisional purpose is made of what was stored, merged or not, so that a merge does not change it."""
 _SIDE = 200
 """Candidates of each side of the engine, at most."""
 
@@ -107,7 +109,7 @@ def mean_alignment(aligned: np.ndarray) -> float:
 
 def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
     """The North Star's centre; until there is one, the centre of the first memories."""
-    goal = read_north_star(reader.cursor, reader.namespace)
+    goal = purposes.north_star(reader.cursor, reader.namespace)
     if goal is not None and (found := purpose_of(reader, purposes, goal)) is not None:
         return Purpose(found, goal)
     return Purpose(_provisional(reader, purposes))
@@ -155,10 +157,10 @@ def _ids(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray) 
     return [str(row[0]) for row in rows]
 
 
-def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int) -> list[str]:
+def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int, also: str = "") -> list[str]:
     rows = execute(
         cursor,
-        'SELECT record_id FROM documents WHERE namespace = ? AND toolset = ? ORDER BY "offset", label LIMIT ?',
+        f'SELECT record_id FROM documents d WHERE namespace = ? AND toolset = ? {also} ORDER BY "offset", label LIMIT ?',
         [namespace, TOOLSET, most],
     ).fetchall()
     return [str(row[0]) for row in rows]

@@ -1,4 +1,4 @@
-"""Reducers of goals (memory topic): the first bootstrap makes the North Star, themes are kept under a goal."""
+"""Reducers of goals (memory topic): the North Star of the first bootstrap, and the themes under goals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def _bootstrap_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _bootstrapped(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """The first candidate becomes the North Star; one of fewer than LEAST_MEMBERS memories gives way to a larger."""
+    """The first candidate becomes the North Star.
+
+    One of fewer than LEAST_MEMBERS memories takes in the members of a larger one.
+    """
     event, goal_id = logged.event, north_star_id(logged.event.namespace)
     known, found = rows.get(GOALS, goal_id), event.data.get("goal")
     if known is None and found is None:

@@ -12,7 +12,7 @@ MOST_ROUNDS = 100
 
 
 def cluster_count(memories: int) -> int:
-    """How many clusters so many memories are looked at in: √(n/2), two at least, each of three memories at least."""
+    """In how many clusters so many memories are looked at: √(n/2), two at least, n/3 at most."""
     return max(1, min(memories // LEAST, max(2, math.ceil(math.sqrt(memories / 2)))))
 
 
@@ -30,8 +30,7 @@ def clusters(rows: np.ndarray, count: int) -> list[np.ndarray]:
         before, nearest = nearest, np.argmax(rows @ centres.T, axis=1)
         if np.array_equal(before, nearest):
             break
-        sums = np.zeros_like(centres)
-        np.add.at(sums, nearest, rows)
+        sums = (np.arange(len(centres))[:, None] == nearest).astype(rows.dtype) @ rows
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         centres = np.where(lengths > 0, sums / np.maximum(lengths, 1e-12), centres)
     found = [np.flatnonzero(nearest == number) for number in range(len(centres))]

@@ -22,7 +22,7 @@ REORDERED = 10
 TOP = 5
 """The results whose mean alignment with the goal a correction raises."""
 DOSES: Mapping[Strategy, float] = {
-    "threshold_adjustment": 0.3,
+    "threshold_adjustment": 0.36,
     "weight_rebalancing": 0.25,
     "goal_reinforcement": 0.25,
     "emergency_intervention": 0.2,
@@ -33,9 +33,9 @@ FORCED: Strategy = "goal_reinforcement"
 """What `force` does where nothing has drifted."""
 FORCED_FACTOR = 1.1
 GAIN = 0.02
-"""What a correction without a target raises the alignment by, unless the baseline is nearer."""
+"""What a correction without a target raises the alignment by, or half of what any order could."""
 SUCCESS = 0.01
-STEP = 1.5
+STEP = 1.2
 MOST_STEPS = 5
 LARGEST_DOSE = 1.0
 _TOLERANCE = 1e-9
@@ -151,7 +151,7 @@ def correct(
 ) -> Corrected:
     """The correction of a strategy, tried on searches at most MOST_STEPS times.
 
-    Without a target it is GAIN more than searches give with no correction, and the dose rises from the usual one. With
+    Without a target the dose rises from the usual one until searches give GAIN more than with no correction. With
     one it is the smallest dose that reaches it; one that is reached with no correction lifts that in force.
     `before`: what searches give now.
     """
@@ -163,7 +163,7 @@ def correct(
         return tried.setdefault(dose, top_alignment(probes, made(strategy, dose, baseline, drift)))
 
     if target is None:
-        wanted = min(reachable, plain + GAIN)
+        wanted = min(plain + GAIN, (plain + reachable) / 2)
         for _ in range(MOST_STEPS):
             if after(dose) >= wanted - _TOLERANCE or dose >= LARGEST_DOSE:
                 break

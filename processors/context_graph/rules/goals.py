@@ -91,7 +91,7 @@ def is_strong(members: int, coherence: float) -> bool:
 
 @cache
 def background() -> tuple[str, ...]:
-    """Sentences of unrelated matters: memories that belong together are nearer to each other than these are to them."""
+    """Sentences of unrelated matters, against which memories are held."""
     text = resources.files(__package__).joinpath("background.txt").read_text(encoding="utf-8")
     return tuple(text.splitlines())
 
@@ -104,12 +104,12 @@ def nearness_within(members: np.ndarray) -> np.ndarray:
 
 
 def coherence_of(members: np.ndarray, unrelated: np.ndarray, share: float = 1.0) -> float:
-    """How far memories are of one matter: 0 as unrelated sentences are, 1 nearer to each other than any of these.
+    """How far memories are of one matter, 0 to 1: 0 as near to each other as unrelated sentences are.
 
-    members: (n, dim) rows of length 1, of at least one. unrelated: (m, dim) rows of the background. It is 2·P − 1, P the
-    probability that a member is nearer to the centre of the others than an unrelated sentence is. `share`: of all
-    memories that the members are. Those of a cluster were chosen because they are near each other, so that they are held
-    against the same share of the background, the nearest of it.
+    members: (n, dim) rows of length 1, of at least one. unrelated: (m, dim) rows of the background. It is 2·P − 1, P
+    the probability that a member is nearer to the centre of the others than an unrelated sentence is. `share`: of all
+    memories that the members are. Those of a cluster were chosen because they are near each other, so that they are
+    held against the same share of the background, the nearest of it.
     """
     outer = np.sort(unrelated @ unit(members.sum(axis=0)))
     outer = outer[-max(_LEAST_BACKGROUND, math.ceil(share * len(outer))) :]
@@ -131,13 +131,13 @@ def dominant_views(aligned: np.ndarray) -> tuple[list[str], float]:
 
 
 def confidence_of(coherence: float, members: int, memories: int, dominant_share: float) -> float:
-    """0.4 coherence + 0.3 size + 0.3 dominant views; `memories`: of the store, of which the goal has `members`."""
+    """0.4 coherence + 0.3 size + 0.3 dominant views; `memories`: of the store."""
     size = min(members / min(FULL_SIZE, memories), 1.0)
     return 0.4 * coherence + 0.3 * size + 0.3 * dominant_share
 
 
 def level_of(share: float, clusters: int, coherence: float) -> str:
-    """The level of a theme that this share of all memories belongs to, beside how many clusters there were."""
+    """The level of a theme that has this share of all memories, where there were so many clusters."""
     for level, of_all, of_equal, least_coherence in LEVELS:
         if share >= min(of_all, of_equal / clusters) and coherence >= least_coherence:
             return level

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
-REASONS = ("redundant", "orphaned", "low_alignment", "stale")
 Reason = Literal["redundant", "orphaned", "low_alignment", "stale"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 NEAR_DUPLICATE = 0.90
 """The cosine from which another memory that says the same makes one redundant."""
 FRESH_DAYS = 1.0
@@ -22,7 +22,7 @@ USUAL_IMPORTANCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a living memory. `idle_days`: since it was stored or recalled last; `alignment` None: no goal."""
+    """What is known of a living memory. `idle_days`: since it was stored or recalled last; `alignment` None: not known."""
 
     memory_id: str
     age_days: float
@@ -32,6 +32,10 @@ class Standing:
     byte_size: int
     importance: float = USUAL_IMPORTANCE
     redundant_with: str | None = None
+
+    def aligned(self, alignment: float | None) -> Standing:
+        """The same with its alignment."""
+        return replace(self, alignment=alignment)
 
     @property
     def is_protected(self) -> bool:

@@ -48,7 +48,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ServiceState:
     """What the store tells of the services. `worked_at`: when a service last did something by itself or by a call."""
 
     goal: Goal | None
@@ -62,7 +62,7 @@ class State:
     """Running now"""
 
 
-def status_of(service: str, state: State) -> str:
+def status_of(service: str, state: ServiceState) -> str:
     """One of STATUSES."""
     runs = state.runs.get(service, Runs())
     has_run = runs.runs > 0 or service in state.worked_at
@@ -77,7 +77,7 @@ def status_of(service: str, state: State) -> str:
     return "ready"
 
 
-def health_of(state: State) -> tuple[float, str]:
+def health_of(state: ServiceState) -> tuple[float, str]:
     """The score from 0 to 1, and one of HEALTH."""
     if state.goal is None:
         return 0.0, "not_configured"
@@ -89,13 +89,13 @@ def health_of(state: State) -> tuple[float, str]:
     return score, "degraded" if score >= _DEGRADED - _TOLERANCE else "critical"
 
 
-def recommendations(state: State) -> list[dict[str, str]]:
+def recommendations(state: ServiceState) -> list[dict[str, str]]:
     """What to do, the most urgent first: priority, action (a tool) and description."""
     found = [*_of_purpose(state), *_of_errors(state), *_of_drift(state), *_of_hygiene(state)]
     return sorted(found, key=lambda one: PRIORITIES.index(one["priority"]))
 
 
-def _of_purpose(state: State) -> Sequence[dict[str, str]]:
+def _of_purpose(state: ServiceState) -> Sequence[dict[str, str]]:
     goal = state.goal
     if goal is None:
         first = "Store memories with `store_memory`, then find" if not state.memories else "Find"
@@ -109,7 +109,7 @@ def _of_purpose(state: State) -> Sequence[dict[str, str]]:
     return found
 
 
-def _of_errors(state: State) -> Sequence[dict[str, str]]:
+def _of_errors(state: ServiceState) -> Sequence[dict[str, str]]:
     return [
         _advice("high", service, f"Its last call failed ({state.runs[service].last_error}): call it again.")
         for service in TOOLS
@@ -117,7 +117,7 @@ def _of_errors(state: State) -> Sequence[dict[str, str]]:
     ]
 
 
-def _of_drift(state: State) -> Sequence[dict[str, str]]:
+def _of_drift(state: ServiceState) -> Sequence[dict[str, str]]:
     if state.goal is None:
         return []
     if state.severity == "severe":
@@ -131,7 +131,7 @@ def _of_drift(state: State) -> Sequence[dict[str, str]]:
     return []
 
 
-def _of_hygiene(state: State) -> Sequence[dict[str, str]]:
+def _of_hygiene(state: ServiceState) -> Sequence[dict[str, str]]:
     if state.goal is None or state.memories < TIDY_FROM:
         return []
     why = {

@@ -17,6 +17,8 @@ FEEDBACK = {"relevant": 1.0, "not_relevant": 0.0, "partially_relevant": 0.5}
 """What a judgement is as a score, where its caller gives none."""
 RATE = 0.01
 """How far one judgement goes, where its caller does not say."""
+IRRELEVANT = 0.2
+"""How far an irrelevant result goes beside a relevant one: of those that a search returns most are irrelevant."""
 LEAST, MOST = 0.05, 0.99
 """What is learned stays between them."""
 CONTRIBUTING, HIGH = 0.3, 0.7
@@ -69,9 +71,10 @@ def contributions(alignments: np.ndarray) -> np.ndarray:
 
 
 def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> SynergyUpdate:
-    """Raise the pairs that found a relevant result, lower those that found an irrelevant one.
+    """Raise the pairs that found a relevant result more than most, lower those that did so less; or the reverse.
 
-    `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
+    Only how pairs stand to each other says something, so that what all have in common is taken off: the mean of the
+    pairs in scope. `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
     """
     before, contributed = matrix[PAIRS], contributions(alignments)
     chosen = {
@@ -79,7 +82,10 @@ def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float,
         "high_synergy_only": before >= HIGH,
         "all_pairs": np.ones(len(before), bool),
     }[scope]
-    step = np.where(chosen, rate * contributed * 2 * (score - 0.5), 0.0)
+    towards = 2 * (score - 0.5)
+    towards *= 1.0 if towards > 0 else IRRELEVANT
+    usual = contributed[chosen].mean() if chosen.any() else 0.0
+    step = np.where(chosen, rate * towards * (contributed - usual), 0.0)
     after = np.where(step == 0, before, np.clip(before + step, LEAST, MOST))
     changes = np.abs(after - before)
     largest = [int(place) for place in np.argsort(-changes, kind="stable")[:LARGEST_CHANGES] if changes[place] > 0]

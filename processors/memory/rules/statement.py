@@ -37,6 +37,9 @@ _NUMBERED = re.compile(r"[^:,;]*\d: ")
 _LABEL = re.compile(r"([^:,;]+): ([^:,;]+)")
 """`Product owner of checkout: Tom`."""
 MAX_LABEL_WORDS, MAX_VALUE_WORDS = 6, 4
+_SPEAKER = re.compile(r"\s*([A-Za-z][\w'-]*(?: [A-Z][\w'-]*)?): (?=\S)")
+_I = re.compile(r"\b(I'm|I am|I've|I have|I|[Mm]y|[Mm]ine|me)\b")
+_OF_SPEAKER = {"I'm": "{} is", "I am": "{} is", "I've": "{} has", "I have": "{} has", "I": "{}", "me": "{}"}
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)? ?[ap]m\b|\d+(?:[.,:]\d+)*|[^\W_][\w+#-]*(?:['./][\w+#-]+)*")
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
@@ -296,7 +299,7 @@ class Statement:
 def statements_of(text: str) -> tuple[Statement, ...]:
     """The sentences of a text that say what holds, and their clauses between commas."""
     found: list[Statement] = []
-    for sentence in _SENTENCE.split(text[:MAX_CHARACTERS])[:MAX_SENTENCES]:
+    for sentence in _SENTENCE.split(_told(text[:MAX_CHARACTERS]))[:MAX_SENTENCES]:
         whole = Statement(_from_now((sentence or "").strip()))
         found += [whole] if whole.is_comparable else []
         if not whole.text.endswith("?"):
@@ -306,6 +309,26 @@ def statements_of(text: str) -> tuple[Statement, ...]:
             found += [clause for clause in clauses if clause.is_clause]
             found += [clause for one in clauses or [whole] for clause in _predicates(one) if clause.is_clause]
     return tuple(found)
+
+
+def _told(text: str) -> str:
+    """What is said in `Caroline: I live in Oslo. You?`, in words of the third person: `Caroline live in Oslo. You?`.
+
+    A name and a few words behind a colon, as in `Owner: Tom`, say what something is, and stay as they are.
+    """
+    speaker = _SPEAKER.match(text)
+    said = text[speaker.end() :].strip() if speaker else ""
+    if speaker is None or _is_value(said):
+        return text
+    name = speaker[1]
+    return _I.sub(lambda word: _OF_SPEAKER.get(word[1], "{}'s").format(name), said)
+
+
+def _is_value(said: str) -> bool:
+    """Whether what follows a name and a colon says what it is, and is not what somebody of that name says."""
+    words = said.split()
+    is_short = len(words) <= MAX_VALUE_WORDS and not said.endswith(("!", "?")) and len(_SENTENCE.split(said)) == 1
+    return is_short and words[0].casefold() not in _PRONOUNS | _COURTESIES and _I.search(said) is None
 
 
 def _from_now(sentence: str) -> str:

@@ -70,13 +70,16 @@ def cluster_of(namespace: str, text: str) -> int:
 def excerpts_of(entries: Sequence[DocumentEntry]) -> tuple[DocumentEntry, set[int]]:
     """The longest of the records of one event, and the labels of its excerpts.
 
-    They stand in it word for word; a single word is a name, not an excerpt.
+    They stand in it word for word; a single word is a name, not an excerpt. Two records of one kind are each
+    said for themselves, as the memories that one event merges.
     """
     longest = max(entries, key=lambda entry: len(entry.text))
     if len(entries) == 1 or longest.event_id is None:
         return longest, set()
     whole = canonical(longest.text)
-    parts = [(entry.label, canonical(entry.text)) for entry in entries]
+    parts = [
+        (entry.label, canonical(entry.text)) for entry in entries if entry.kind is None or entry.kind != longest.kind
+    ]
     return longest, {label for label, part in parts if " " in part and part in whole and part != whole}
 
 

@@ -67,8 +67,7 @@ def split_passages(text: str) -> list[Passage]:
         return []
     # a passage takes STRIDE pieces at most of those left
     words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))
-    before = [0, *accumulate(pieces for *_, pieces in words)]
-    """Pieces before each word, and before the end."""
+    before = [0, *accumulate(pieces for *_, pieces in words)]  # each word, and the end
     passages: list[Passage] = []
     first = 0
     while len(passages) < EMBEDDED_PASSAGES:

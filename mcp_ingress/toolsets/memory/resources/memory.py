@@ -14,6 +14,7 @@ from mcp_ingress.fitting.passage import end_of_page
 from mcp_ingress.fitting.truncation import MEMORY_URI, uri_of
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import SHARED, Items, Resource
+from processors.context_graph.read.ends import followed
 from streams.clock import format_time
 from streams.errors import Refused
 from streams.ids import document_label
@@ -59,6 +60,8 @@ def find_text(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, 
     known: dict[str, Any] = {"id": identity, "field": field}
     for kind, toolset, session_id, created_at, _ in rows[:1]:
         known |= {"kind": kind, "toolset": toolset, "session_id": session_id, "created_at": _time(created_at)}
+    if (living := followed(cursor, namespace, identity)) != identity:
+        known["merged_into"] = living
     for statement in _texts().get(field, ()):
         for (text,) in cursor.execute(statement, {"namespace": namespace, "id": identity}).fetchall():
             if text is not None:

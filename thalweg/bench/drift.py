@@ -1,0 +1,210 @@
+"""`thalweg bench drift`: whether drift tells when the matter changes, and what its correction does to searches, over MCP.
+
+For each ordered pair of a data set's conversations a node of its own is given the first half of the one, finds the goal
+in it, and is asked for the drift after each turn of the second half and after each of the first turns of the other
+conversation. Then drift is corrected: the alignment of the first five results of neutral queries, and the recall of the
+questions about what is stored, are measured before and after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from processors.context_graph.rules.drift import MODERATE, SEVERE, WINDOW
+from streams.errors import Refused, Unavailable
+from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
+from thalweg.bench.report import Report, Target
+from thalweg.bench.scratch import SocketClient, running_node, scratch_directory
+
+NOTICED_WITHIN = 30
+"""Turns of the other conversation after which drift is to be severe."""
+STORED = 100
+"""Turns of the other conversation that are there when drift is corrected."""
+CONFIDENCES = (0.7, 0.5, 0.3, 0.0)
+"""Thresholds of confidence that are tried in turn for a goal."""
+CUTS = (10, 5, 1)
+SHARE, GAIN, FALL = Target(95.0, at_least=True), Target(0.02, at_least=True), Target(1.0)
+NEUTRAL = """
+what happened last weekend|a plan for next month|something about the family|how is work going|a book that was recommended
+a trip to the mountains|feeling tired and stressed|music and concerts|what food do they like|a gift from a friend
+learning something new|a health problem|pictures that were shared|an old memory from childhood|helping other people
+what does she want to do|sports and exercise|pets and animals|money and shopping|the weather today
+an important decision|a party with friends|art and painting|a movie to watch|moving to a new place
+school and studies|a new job|volunteering in the community|being proud of something|thanks for the support
+what are the kids doing|a hobby that relaxes|dreams and goals for the future|something funny|a difficult time
+good news|dinner with the team|nature and camping|a celebration|dance and performance
+a letter or message|taking a class|the house and the garden|reading before bed|a phone call
+overcoming fear|a relationship|advice from a friend|holidays|games
+"""
+Answer = Mapping[str, Any]
+
+
+@dataclass
+class _Course:
+    """What a node told of a pair. Distances are in standard errors, one after each turn of a whole window."""
+
+    own: list[float] = field(default_factory=list)
+    is_mild: list[bool] = field(default_factory=list)
+    other: list[float] = field(default_factory=list)
+    severe_after: int = NOTICED_WITHIN + 1
+    strategy: str = ""
+    gain: float = 0.0
+    falls: dict[int, float] = field(default_factory=dict)
+
+
+def measure_drift(dataset: str, embedder: str) -> Report:
+    """Measure each pair of conversations. Raises Refused for less than two."""
+    report = Report("drift", {"dataset": Path(dataset).name, "embedder": embedder})
+    conversations = list(read_set(dataset))
+    if len(conversations) < 2:
+        raise Refused(f"Drift is measured on two conversations at least; {dataset} has {len(conversations)}.")
+    courses = {
+        (one, two): asyncio.run(_measure(conversations[one], conversations[two], embedder))
+        for one, two in permutations(range(len(conversations)), 2)
+    }
+    for (one, two), course in courses.items():
+        _report(report, f"{one}_to_{two}", course)
+    if len(conversations) > 2:
+        _report_thresholds(report, courses, len(conversations))
+    return report
+
+
+class _Memory:
+    """A node's memory of turns, over MCP."""
+
+    def __init__(self, client: SocketClient) -> None:
+        self._client = client
+        self.ids: dict[str, str] = {}
+        """Memory id by turn."""
+
+    async def call(self, tool: str, **arguments: Any) -> Answer:
+        answer = await self._client.request("tools/call", {"name": tool, "arguments": arguments})
+        body: Answer = answer["structuredContent"]
+        if not body["success"] or body.get("pending"):
+            raise Unavailable(f"The node did not decide `{tool}` in time: {body.get('message', 'pending')}")
+        return body
+
+    async def store(self, name: str, turn: Turn) -> None:
+        self.ids[name + turn.turn_id] = (await self.call("store_memory", content=turn.text))["fingerprintId"]
+
+    async def find(self, query: str, most: int) -> list[Answer]:
+        rows: list[Answer] = (await self.call("search_graph", query=query, topK=most))["results"]
+        return rows
+
+
+async def _measure(first: Conversation, second: Conversation, embedder: str) -> _Course:
+    course, half = _Course(), len(first.turns) // 2
+    with scratch_directory() as directory, running_node(directory / "home", embedder=embedder, write_wait_s=4):
+        client = await SocketClient.open(directory / "home")
+        try:
+            await client.greet()
+            memory = _Memory(client)
+            for turn in first.turns[:half]:
+                await memory.store(first.name, turn)
+            await _bootstrap(client)
+            await _watch(memory, course, first, second)
+            for turn in second.turns[NOTICED_WITHIN:STORED]:
+                await memory.store(second.name, turn)
+            await _correct(memory, course, first, second)
+        finally:
+            client.close()
+    return course
+
+
+async def _bootstrap(client: SocketClient) -> None:
+    """Find the goal, with less confidence where there must be."""
+    for confidence in CONFIDENCES:
+        arguments = {"name": "auto_bootstrap_north_star", "arguments": {"confidence_threshold": confidence}}
+        answer = await client.request("tools/call", arguments)
+        if "structuredContent" in answer and answer["structuredContent"]["success"]:
+            return
+    raise Unavailable("The node found no goal.")
+
+
+async def _watch(memory: _Memory, course: _Course, first: Conversation, second: Conversation) -> None:
+    """Ask for the drift after each turn."""
+    for place, turn in enumerate(first.turns[len(first.turns) // 2 :], 1):
+        await memory.store(first.name, turn)
+        if place >= WINDOW:
+            told = await memory.call("get_alignment_drift")
+            course.own.append(told["overall_drift"]["distance"])
+            course.is_mild.append(told["severity"] in ("none", "mild"))
+    for place, turn in enumerate(second.turns[:NOTICED_WITHIN], 1):
+        await memory.store(second.name, turn)
+        told = await memory.call("get_alignment_drift")
+        course.other.append(told["overall_drift"]["distance"])
+        if told["severity"] == "severe":
+            course.severe_after = min(course.severe_after, place)
+
+
+async def _correct(memory: _Memory, course: _Course, first: Conversation, second: Conversation) -> None:
+    """Correct, and measure what searches return before and after."""
+    questions = [
+        (question, gold)
+        for conversation in (first, second)
+        for question in conversation.questions
+        if (gold := _gold(memory, conversation, question))
+    ]
+    before = await _searched(memory, questions)
+    corrected = (await memory.call("trigger_drift_correction"))["correction_result"]
+    after = await _searched(memory, questions)
+    course.strategy = corrected["strategy_applied"]
+    course.gain = after[0] - before[0]
+    course.falls = {cut: before[1][cut] - after[1][cut] for cut in CUTS} if questions else {}
+
+
+def _gold(memory: _Memory, conversation: Conversation, question: Question) -> set[str]:
+    """The memories that answer it; empty where one of them is not stored."""
+    ids = {memory.ids.get(conversation.name + turn, "") for turn in question.turns}
+    return set() if "" in ids else ids
+
+
+async def _searched(memory: _Memory, questions: Sequence[tuple[Question, set[str]]]) -> tuple[float, dict[int, float]]:
+    """The mean alignment of the first five results of neutral queries, and recall in percent by cut."""
+    queries = [query for line in NEUTRAL.strip().splitlines() for query in line.split("|")]
+    means = []
+    for query in queries:
+        rows = await memory.find(query, 5)
+        means.append(float(np.mean([row["thetaToNorthStar"] for row in rows])))
+    found: dict[int, list[float]] = {cut: [] for cut in CUTS}
+    for question, gold in questions:
+        ids = [row["fingerprintId"] for row in await memory.find(question.text, max(CUTS))]
+        for cut in CUTS:
+            found[cut].append(len(gold.intersection(ids[:cut])) / len(gold))
+    return float(np.mean(means)), {cut: 100 * float(np.mean(each)) for cut, each in found.items() if each}
+
+
+def _report(report: Report, name: str, course: _Course) -> None:
+    if course.own:
+        report.add(f"{name}_at_most_mild", 100 * sum(course.is_mild) / len(course.is_mild), "%", SHARE)
+        report.add(f"{name}_own_distance_p95", float(np.percentile(course.own, 95)), "errors")
+    report.add(f"{name}_other_distance_max", max(course.other), "errors")
+    report.add(f"{name}_severe_after", course.severe_after, "memories", Target(NOTICED_WITHIN))
+    report.settings[f"{name}_strategy"] = course.strategy
+    report.add(f"{name}_gain", course.gain, "alignment", GAIN)
+    for cut, fall in course.falls.items():
+        report.add(f"{name}_r{cut}_fall", fall, "points", FALL if cut == max(CUTS) else None)
+
+
+def _report_thresholds(report: Report, courses: Mapping[tuple[int, int], _Course], count: int) -> None:
+    """Thresholds chosen on the pairs of all conversations but one, and what they say of that one's pairs."""
+    report.settings |= {"moderate": MODERATE, "severe": SEVERE}
+    for left in range(count):
+        chosen_on = [course for pair, course in courses.items() if left not in pair]
+        own = [distance for course in chosen_on for distance in course.own]
+        severe = (max(own) + min(max(course.other) for course in chosen_on)) / 2
+        moderate = (float(np.percentile(own, 95)) + severe) / 2
+        mine = [course for pair, course in courses.items() if pair[0] == left]
+        mild = [distance < moderate for course in mine for distance in course.own]
+        report.add(f"moderate_without_{left}", moderate, "errors")
+        report.add(f"severe_without_{left}", severe, "errors")
+        report.add(f"at_most_mild_without_{left}", 100 * float(np.mean(mild)), "%", SHARE)
+        noticed = [max(course.other) >= severe for course in mine]
+        report.add(f"severe_noticed_without_{left}", 100 * float(np.mean(noticed)), "%", Target(100.0, at_least=True))
