@@ -74,7 +74,10 @@ def compare(
     at: datetime,
     memory_id: str | None = None,
 ) -> Compared:
-    """Compare a text with at most `query.limit` memories of its namespace, and with `memory_id`, whose text it is."""
+    """Compare a text with at most `query.limit` memories of its namespace.
+
+    `memory_id`: the stored memory whose text it is; it is compared too.
+    """
     ids, degraded = _candidates(reader, query, prefetched)
     if memory_id is not None and memory_id not in ids:
         ids = [memory_id, *ids]
