@@ -32,6 +32,7 @@ _RECALLED = obj(
     {"memory_id": FILLED},
     {
         "similarity": NUMBER,
+        "prior": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "alignments": {"type": ["array", "null"], "items": NUMBER, "minItems": VIEWS, "maxItems": VIEWS},
     },
 )
@@ -58,8 +59,9 @@ EVENT_TYPES = (
     EventType(
         MEMORY_RECALLED,
         INVOCATIONS.name,
-        "A search returned memories: their ids, in order, and how near each is to the query in each of 13 views; "
-        "null where a view says nothing; and by which chains of edges it reached them. No text.",
+        "A search returned memories: their ids, in order, how near each is to the query in each of 13 views (null where "
+        "a view says nothing), how probably it is right before calibration (`prior`), and by which chains of edges it "
+        "reached them. No text.",
         obj(
             {"query_vector_id": FILLED, "tool": FILLED, "results": {**array(_RECALLED), "maxItems": MAX_RECALLED}},
             {"session_id": OPTIONAL, "chains": _CHAINS},

@@ -55,7 +55,7 @@ EVENT_TYPES = (
         SYNERGY_UPDATED,
         MEMORY.name,
         "A result of a search was judged. `alignments`: of query and result in the thirteen views, null where a view "
-        "said nothing.",
+        "said nothing; `similarity` and `prior`: as the search said them.",
         obj(
             {
                 "query_vector_id": FILLED,
@@ -65,6 +65,8 @@ EVENT_TYPES = (
             },
             {
                 "feedback": OPTIONAL,
+                "similarity": {"type": ["number", "null"]},
+                "prior": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
                 "learning_rate": {"type": ["number", "null"], "minimum": 0.001, "maximum": 0.5},
                 "update_scope": {"enum": ["all_pairs", "high_synergy_only", "contributing_pairs", None]},
                 "request_id": OPTIONAL,

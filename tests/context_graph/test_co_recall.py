@@ -1,4 +1,4 @@
-"""What searches returned together: the edges that a dream draws of it, and what these change in a search."""
+"""What searches returned together: the edges that a dream draws of it, and what they change."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ class Caller(threading.Thread):
 
 
 def _is_ok(answer: dict[str, Any]) -> bool:
-    return bool(answer.get("success", "error" not in answer))
+    """Whether it was decided: also that too little is known to change anything."""
+    return bool(answer.get("success", "error" not in answer)) or answer.get("reason") == "insufficient_data"
 
 
 def _is_decided(tool: str, answer: dict[str, Any]) -> bool:

@@ -267,6 +267,12 @@ WRITES: Mapping[str, Write] = {
         weight=3,
         refusals=UNAPPLIED,
     ),
+    "trigger_recalibration": Write(
+        lambda known, chance: {"level": chance.randint(1, 4)},
+        "recalibration_id",
+        "SELECT event_id FROM outcomes",
+        weight=1,
+    ),
     # several bootstrap at once, and one of them makes the goal under which themes are found
     "auto_bootstrap_north_star": Write(
         lambda known, chance: {"confidence_threshold": 0} if known.ids.get("fingerprint") else None,

@@ -55,6 +55,10 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "thalweg/bench/search_store.py": "seeded vectors",
     "processors/context_graph/rules/hyperbolic.py": "a dream's walks take a seeded generator",
     "thalweg/dreams/cycle.py": "seeded by the dream's id",
+    "processors/context_graph/rules/optimiser.py": "tries take a seeded generator",
+    "processors/context_graph/rules/recalibration.py": "arms and tries take a seeded generator",
+    "processors/context_graph/reducers/calibration.py": "seeded by the event's id",
+    "thalweg/bench/trust.py": "a seeded choice of questions",
     "thalweg/process/http_door.py": "the bearer token is made here",
 }
 

@@ -47,6 +47,7 @@ WRITES: dict[str, dict[str, Any]] = {
     "store_memory": {"content": "Caches lie."},
     "inject_context": {"content": "Caches lie.", "rationale": "seen"},
     "manage_teleological_profile": {"action": "create", "name": "Caches"},
+    "trigger_recalibration": {"level": 2},
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
@@ -82,6 +83,8 @@ READS: dict[str, dict[str, Any]] = {
     "get_memetic_status": {},
     "get_alignment_drift": {},
     "utl_status": {},
+    "get_threshold_status": {},
+    "get_calibration_metrics": {},
     "get_dream_status": {},
     "get_graph_manifest": {},
     "get_autonomous_status": {},

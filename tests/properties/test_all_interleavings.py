@@ -76,6 +76,7 @@ STORIES: dict[str, tuple[str, ...]] = {
     # vectors are made, results judged and profiles changed while searches return memories and their vectors come
     "context_vectors": (
         *("context.vector.computed", "context.vector.fused", "context.synergy.updated", "context.profile.changed"),
+        "context.threshold.recalibrated",
         *("context.memory.recalled", "tool.invoked"),
         *("memory.embedded", "session.event"),
     ),

@@ -1,4 +1,4 @@
-"""Edges between the memories of a namespace, and paths that searches walked over them, as the log tells them."""
+"""Edges between the memories of a namespace and walks over them, as the log tells them."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from processors.context_graph.rules.thresholds import FIRST_OBSERVED
 from processors.frame.stage import Stage, StageParts, stage_types
 from processors.memory.rules.plain_kind import PLAIN_KINDS
 from processors.valence.timers.age_patterns import AGE_PATTERNS
@@ -380,6 +381,12 @@ async def _context_graph(side: Side) -> None:
     side.know("vector", computed["vector"]["id"])
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    found = await side.ok("search_graph", query=side.say(WORDS))
+    near, far = found["results"][0]["fingerprintId"], found["results"][-1]["fingerprintId"]
+    for judged in (*[near] * FIRST_OBSERVED, far):  # what is judged drifts, so that a threshold follows
+        about = {"query_vector_id": found["query_vector_id"], "result_vector_id": judged}
+        await side.ok("update_synergy_matrix", **about, feedback="relevant")
+    await side.ok("trigger_recalibration", level=1)
     for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
         side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
     [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]

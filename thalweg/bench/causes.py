@@ -1,9 +1,9 @@
 """`thalweg bench causes`: whether edges from cause to effect are right, and whether they answer "why".
 
-A fixture has chains of memories, each the cause of the next, and others beside them that are not. All are written to one
-store in an order that has nothing to do with the chains, and each is compared with those before it, as the stage does
-it. Of a data set of conversations the questions that ask why are answered: by the statements whose effect is what is
-asked, and by the cosine alone.
+A fixture has chains of memories, each the cause of the next, and others beside them that are not. All are written to
+one store in an order that has nothing to do with the chains, and each is compared with those before it, as the stage
+does it. Of a data set of conversations the questions that ask why are answered: by the statements whose effect is
+what is asked, and by the cosine alone.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def _measure_questions(report: Report, conversations: Iterable[Conversation], embedder: Embedder) -> None:
-    """The share of the questions with "why" of which a right turn is among the first, and the edges between turns."""
+    """The share of the questions with "why" that find a right turn, and the edges between turns."""
     stated, near, asked, edges, turns = 0, 0, 0, 0, 0
     for conversation in conversations:
         with turn_store(embedder, "text") as store:

@@ -98,9 +98,8 @@ async def _consolidated(client: SocketClient) -> dict[str, Any]:
 async def _living(client: SocketClient, memory_id: str) -> str:
     """The memory that stands for this one now."""
     answer = await client.request("resources/read", {"uri": f"thalweg://memory/{memory_id}"})
-    body = orjson.loads(answer["contents"][0]["text"])
-    found = body[0] if isinstance(body, list) else body.get("items", [body])[0]
-    return str(found.get("merged_into", memory_id))
+    [memory] = orjson.loads(answer["contents"][0]["text"])["contents"]
+    return str(memory.get("merged_into", memory_id))
 
 
 async def _searched(

@@ -2,7 +2,7 @@
 
 Read from files: LoCoMo (`locomo10.json`, or a folder of its conversations one by one), LongMemEval (a list of questions
 with their haystacks), chats of one's own (`{"messages": [...], "questions": [...]}`). Made here, from texts of our own:
-`messages` (long chat messages) and `notes` (texts alone).
+`messages` (long chat messages), `notes` (texts alone) and `small_talk` (short turns of two friends).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -20,7 +20,7 @@ import orjson
 
 from streams.errors import Refused
 
-BUILT_IN = ("messages", "notes")
+BUILT_IN = ("messages", "notes", "small_talk")
 LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _GOLD = re.compile(r"D(\d+):(\d+)")
 _START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -50,17 +50,18 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What is remembered together; its questions are asked of it alone."""
+    """What is remembered together; its questions are asked of it alone. `unanswered`: on what was never said."""
 
     name: str
     turns: list[Turn]
     questions: list[Question]
+    unanswered: list[Question] = field(default_factory=list)
 
 
 def read_set(name: str) -> Iterator[Conversation]:
     """The conversations of a built-in set or of a file or folder. Raises Refused when it is none of these."""
     if name in BUILT_IN:
-        yield _messages() if name == "messages" else _notes()
+        yield {"messages": _messages, "notes": _notes, "small_talk": _small_talk}[name]()
         return
     path = Path(name)
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
@@ -251,3 +252,36 @@ def _notes() -> Conversation:
         for kind, said in topic.questions
     ]
     return Conversation("notes", turns, questions)
+
+
+def _small_talk() -> Conversation:
+    """Sessions of two friends, each below its day.
+
+    A line `? …` asks for what the turn above it says; below `# hard` one asks for the turns of which it quotes parts,
+    each after an @; below `# never: kind` for what was never said.
+    """
+    text = resources.files("thalweg.bench").joinpath("data/small_talk.txt").read_text(encoding="utf-8")
+    turns: list[Turn] = []
+    questions: list[Question] = []
+    unanswered: list[Question] = []
+    head = ""
+    for line in text.splitlines():
+        if line.startswith("# "):
+            head = line.removeprefix("# ")
+        elif head.startswith("never: "):
+            unanswered.append(Question(line, head.removeprefix("never: "), frozenset(), frozenset()))
+        elif head == "hard":
+            asked, *quoted = line.split(" @ ")
+            gold = [turn for turn in turns if any(part in turn.text for part in quoted)]
+            questions.append(_asked(asked, "multi-hop" if len(gold) > 1 else "hard", gold))
+        elif line.startswith("? "):
+            questions.append(_asked(line.removeprefix("? "), "single-hop", turns[-1:]))
+        else:
+            at = datetime.fromisoformat(head).replace(hour=19, tzinfo=UTC) + timedelta(seconds=len(turns))
+            turns.append(Turn(f"t{len(turns)}", head, at, line))
+    return Conversation("small_talk", turns, questions, unanswered)
+
+
+def _asked(text: str, kind: str, gold: Sequence[Turn]) -> Question:
+    sessions = frozenset(turn.session for turn in gold if turn.session is not None)
+    return Question(text, kind, frozenset(turn.turn_id for turn in gold), sessions)

@@ -21,7 +21,7 @@ DATASET = click.option(
     "--dataset",
     default="messages",
     show_default=True,
-    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages`, `notes`, `small_talk`.",
 )
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
@@ -350,6 +350,27 @@ def drift(as_json: bool, embedder: str, dataset: str) -> None:
     from thalweg.bench.drift import measure_drift
 
     _show(lambda: measure_drift(dataset, embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset", default="bundled")
+@click.option("--fit", is_flag=True, help="Fit the weights, for each conversation on all others.")
+def trust(as_json: bool, embedder: str, dataset: str, fit: bool) -> None:
+    """Measure whether the relevance of a row is the probability that it is right.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `bundled`: the three sets
+    of this program, on which the weights are fitted.
+
+    \b
+    Example: thalweg bench trust locomo10.json
+    Example: thalweg bench trust --fit
+    """
+    from thalweg.bench.recall import load_for_recall
+    from thalweg.bench.trust import measure_trust
+
+    _show(lambda: measure_trust(dataset, load_for_recall(embedder), embedder, fit=fit), as_json)
 
 
 @bench.command()

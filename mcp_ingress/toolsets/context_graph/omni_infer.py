@@ -52,7 +52,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A path that answers, to the memory `end`. `back`: the path the other way; `posterior`, `rank`: of a hypothesis."""
+    """A path that answers, to the memory `end`. `back`: the path the other way; the rest is of a hypothesis."""
 
     end: str
     path: CausalPath
@@ -256,8 +256,8 @@ TOOL = Tool(
             "source": {"type": "string", "description": "Source node UUID; of abduction what was observed"},
             "target": {
                 "type": "string",
-                "description": "Target node UUID (required for forward/backward/bidirectional); of bridge and abduction "
-                "the only end that is wanted",
+                "description": "Target node UUID (required for forward/backward/bidirectional); of bridge and "
+                "abduction the only end that is wanted",
             },
             "direction": {
                 "type": "string",

@@ -10,21 +10,26 @@ from processors.context_graph.rules.memories import query_vector_id
 from streams.event_types.context_graph import MAX_CHAINS, MAX_RECALLED, VIEWS
 
 
-def leave_recall(call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Leave ids, `views` and `path` of an answer's rows, best first, in the background.
+def leave_recall(
+    call: Call, tool: str, query: str, rows: Sequence[Mapping[str, Any]], priors: Sequence[float | None]
+) -> str:
+    """Leave what an answer's rows say, best first, in the background; nothing of no rows.
 
-    Nothing where nothing was found.
+    Returns the id of the query.
     """
     results = [
         {
             "memory_id": row["fingerprintId"],
             "similarity": row["similarity"],
+            "prior": prior,
             "alignments": [row["views"].get(f"E{number}") for number in range(1, VIEWS + 1)],
         }
-        for row in rows[:MAX_RECALLED]
+        for row, prior in zip(rows[:MAX_RECALLED], priors, strict=False)
     ]
     walked = [row["path"] for row in rows if "path" in row]
-    leave_results(call, tool, query_vector_id(call.namespace, query), results, walked)
+    query_id = query_vector_id(call.namespace, query)
+    leave_results(call, tool, query_id, results, walked)
+    return query_id
 
 
 def leave_results(

@@ -17,6 +17,7 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from processors.context_graph.read.calibration import read_calibration
 from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.edges import edges_among
@@ -31,6 +32,7 @@ from processors.context_graph.rules.strategies import dominant_views, purpose_si
 from processors.context_graph.rules.views.alignment import alignments
 from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
+from processors.memory.rules.relevance import FIRST, relevance_of, shown_probability
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -55,14 +57,21 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     chosen = Filter(call.namespace, toolsets=(TOOLSET,), kinds=(modality,) if modality else ())
     is_fresh = await call.fresh(vectors=True)
 
-    found, rows = await call.search(
-        query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least)
-    )
-    leave_recall(call, "search_graph", query, rows)
-    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    found = await call.search(query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least))
+    query_id = leave_recall(call, "search_graph", query, found.rows, found.priors)
+    notes: dict[str, Any] = {"nothing_relevant": found.nothing, **({} if is_fresh else {"stale": True})}
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
-    return {"success": True, "results": rows, "count": len(rows), **notes}
+    return {"success": True, "results": found.rows, "count": len(found.rows), "query_vector_id": query_id, **notes}
+
+
+class _Found(NamedTuple):
+    """The rows, best first, with the `priors` of their relevance; `nothing`: probably none is right."""
+
+    rows: list[Row]
+    priors: list[float | None]
+    nothing: bool
+    degraded: str | None
 
 
 def _search(
@@ -73,25 +82,35 @@ def _search(
     *,
     call: Call,
     least: float,
-) -> tuple[SearchResult, list[Row]]:
-    """What is found, and its rows: one turn on a reader thread."""
+) -> _Found:
+    """What is found: one turn on a reader thread."""
     is_corrected = call.services.may_hold(CORRECTIONS, (call.namespace,))
     correction = read_correction(cursor, call.namespace) if is_corrected else NONE
     deep = query if correction.is_empty else deep_enough(query)
-    found, nearness = _near_enough(cursor, indexes, deep, prefetched, least)
+    ranked = search(cursor, indexes, _deep(deep, least), prefetched)
+    trusted = relevance_of(ranked.hits, read_calibration(cursor, call.namespace))
+    relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
+    found, nearness = _near_enough(indexes, deep, ranked, least)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
     hits, added = _corrected(reader, correction, found.hits, call)
     found = replace(found, hits=hits[: query.limit])
     memories = _read_memories(cursor, call.namespace, found.hits)
     compared = _compared(reader, query, found.hits, nearness, call)
     paths = _paths(cursor, call.namespace, [hit.record_id for hit in found.hits])
-    return found, [
+    rows = [
         _shown(hit, nearness[hit.label], memories, call.namespace)
+        | {"relevance": shown_probability(relevance[hit.label][1])}
         | compared[hit.record_id]
         | ({"correction": round(added[hit.record_id], 6)} if hit.record_id in added else {})
         | paths.get(hit.record_id, {})
         for hit in found.hits
     ]
+    return _Found(rows, [relevance[hit.label][0] for hit in found.hits], trusted.nothing, found.degraded)
+
+
+def _deep(query: Query, least: float) -> Query:
+    """The query for enough hits to leave some out and to judge the first; its candidates stay the same."""
+    return replace(query, limit=EVERY_HIT if least > 0 else max(query.limit, FIRST), pool=query.pool_size)
 
 
 def _corrected(
@@ -114,18 +133,13 @@ def _paths(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]
 
 
 def _near_enough(
-    cursor: duckdb.DuckDBPyConnection,
-    indexes: IndexSet,
-    query: Query,
-    prefetched: DocumentMatches | None,
-    least: float,
+    indexes: IndexSet, query: Query, ranked: SearchResult, least: float
 ) -> tuple[SearchResult, Mapping[int, Nearness]]:
     """The best hits of at least this similarity, and the nearness of each by its label."""
-    deep = replace(query, limit=EVERY_HIT, pool=query.pool_size) if least > 0 else query
-    found = search(cursor, indexes, deep, prefetched)
-    nearness = nearness_of(indexes, query, [hit.label for hit in found.hits])
-    hits = [hit for hit in found.hits if nearness[hit.label].similarity >= least]
-    return replace(found, hits=hits[: query.limit], total=found.total - len(found.hits) + len(hits)), nearness
+    looked_at = ranked.hits if least > 0 else ranked.hits[: query.limit]
+    nearness = nearness_of(indexes, query, [hit.label for hit in looked_at])
+    hits = [hit for hit in looked_at if nearness[hit.label].similarity >= least]
+    return replace(ranked, hits=hits[: query.limit]), nearness
 
 
 def _compared(
@@ -217,7 +231,8 @@ TOOL = Tool(
     title="Search the graph",
     description="Search the knowledge graph using semantic similarity. Returns nodes matching the query with relevance "
     "scores: the best first by `score`, which weighs meaning, words and dates; `similarity` says how much of the query "
-    "a memory covers, and `minSimilarity` leaves out what covers less. Importance changes no order.",
+    "a memory covers, and `minSimilarity` leaves out what covers less; `relevance` is how probably the memory is what "
+    "was asked for, and `nothing_relevant` that probably none is. Importance changes no order.",
     kind="read",
     handler=search_graph,
     timeout_s=10.0,
@@ -247,6 +262,11 @@ TOOL = Tool(
                         "similarity": {**_UNIT, "description": "How much of the query it covers"},
                         "cosine": {"type": ["number", "null"], "description": "Of the two vectors"},
                         "score": {**_UNIT, "description": "By which it is ranked"},
+                        "relevance": {
+                            **_UNIT,
+                            "type": ["number", "null"],
+                            "description": "How probably it is right: of ten rows with 0.7 about seven are",
+                        },
                         "correction": {
                             "type": "number",
                             "description": "Added to the score of the first ten by a correction of drift in force",
@@ -281,6 +301,8 @@ TOOL = Tool(
                 },
             },
             "count": {"type": "integer", "minimum": 0, "description": "Of what was found, shown or not"},
+            "nothing_relevant": {"type": "boolean", "description": "Probably none of what was found is right"},
+            "query_vector_id": {**_TEXT, "description": "Names the search to `update_synergy_matrix`"},
             **GAP_FIELDS,
         }
     ),

@@ -29,8 +29,8 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     asked = {name: arguments[name] for name in ("query_vector_id", "result_vector_id", "feedback")}
     rated = {"learning_rate": float(arguments["learning_rate"]), "update_scope": arguments["update_scope"]}
     event = writes.request(call, "context.synergy.updated", {**asked, "score": score, **rated})
-    found, told = await _alignments(call, arguments)
-    event = writes.with_findings(event, {"alignments": found})
+    found, told = await _found(call, arguments)
+    event = writes.with_findings(event, found)
     published = await writes.publish(call, event)
     result, problem = await writes.decision(call, published, event_id=event.id)
     decided: Mapping[str, Any] = dict.fromkeys(_DECIDED) if result is None else result
@@ -39,8 +39,8 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     return writes.written(published, own, pending=result is None, problem=problem)
 
 
-async def _alignments(call: Call, arguments: Mapping[str, Any]) -> tuple[list[float | None], dict[str, Any]]:
-    """Those that the search left, else those of two memories as they are now, which may have been followed.
+async def _found(call: Call, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the search left, else the alignments of two memories as they are now, which may have been followed.
 
     Raises Refused.
     """
@@ -54,14 +54,15 @@ async def _alignments(call: Call, arguments: Mapping[str, Any]) -> tuple[list[fl
         return found, {}
     given = {name: arguments[name] for name in ("query_vector_id", "result_vector_id")}
     ends, told = await call.read(functools.partial(follow, namespace=call.namespace, given=given))
-    found = await call.read(functools.partial(_compared, call, ends["query_vector_id"], ends["result_vector_id"]))
-    if found is None:
+    aligned = await call.read(functools.partial(_compared, call, ends["query_vector_id"], ends["result_vector_id"]))
+    if aligned is None:
         message = (
             f"No search under {query_id[:80]!r} has returned {result_id[:80]!r}: give the `query_vector_id` of "
-            "an answer of `search_teleological` and the `id` of one of its results, or the ids of two memories."
+            "an answer of `search_teleological` or `search_graph` and the id of one of its results, or the ids of two "
+            "memories."
         )
         raise Refused(message, reason="not_found", field="query_vector_id")
-    return found, told
+    return {"alignments": aligned}, told
 
 
 def _compared(
@@ -89,14 +90,15 @@ TOOL = Tool(
     toolset="context_graph",
     title="Judge a result",
     description="Update the synergy matrix based on feedback from retrieval success or failure: pairs of views that "
-    "found a relevant result count more in the next `search_teleological`, those that found an irrelevant one less.",
+    "found a relevant result count more in the next `search_teleological`, those that found an irrelevant one less. "
+    "Each judgement also teaches how far `relevance` can be trusted: judge what was wrong, too.",
     kind="write",
     handler=update,
     memory_operation="update_memory",
     input_schema={
         "type": "object",
         "properties": {
-            "query_vector_id": {"type": "string", "description": "`query_vector_id` of a `search_teleological`"},
+            "query_vector_id": {"type": "string", "description": "`query_vector_id` of a search"},
             "result_vector_id": {"type": "string", "description": "`id` of one of its results"},
             "feedback": {"type": "string", "enum": list(FEEDBACK), "description": "What the result was"},
             "relevance_score": {

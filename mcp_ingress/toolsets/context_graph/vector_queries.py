@@ -67,15 +67,16 @@ def unknown_vector(field: str, vector_id: str) -> Refused:
 
 def find_recall(
     cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: str, memory_id: str
-) -> list[float | None] | None:
-    """The thirteen alignments that the last search of this query left of a result; None where none did."""
+) -> dict[str, Any] | None:
+    """What a search left of a result: `alignments`, `similarity`, `prior` of the last one; None of none."""
     row = execute(
         cursor,
-        "SELECT alignments FROM context_recalls WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
+        "SELECT alignments, similarity, prior FROM context_recalls "
+        "WHERE namespace = ? AND query_vector_id = ? AND memory_id = ? "
         "AND alignments IS NOT NULL ORDER BY recalled_at DESC, event_id LIMIT 1",
         [namespace, query_id, memory_id],
     ).fetchone()
-    return None if row is None else list(row[0])
+    return None if row is None else dict(zip(("alignments", "similarity", "prior"), row, strict=True))
 
 
 def read_contents(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, str]:

@@ -11,6 +11,8 @@ import orjson
 
 from mcp_ingress.fitting.passage import Span, best_passage
 from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
+from processors.context_graph.read.calibration import read_calibration
+from processors.memory.rules.relevance import relevance_of
 from storage.search.captured import read_turns
 from storage.search.records.hits import SearchHit
 from storage.search.search import MAX_OTHERS
@@ -52,17 +54,24 @@ class Page:
         """Characters that the rows may take."""
         return CHARACTERS * self.tokens - FRAME
 
-    def rows(self, cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> list[Row]:
-        """The hits as rows, best first, each record once. Names that say nothing are left out."""
+    def rows(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]
+    ) -> tuple[list[Row], bool]:
+        """The hits as rows, best first, each record once, and whether probably none is right.
+
+        Names that say nothing are left out.
+        """
+        trusted = relevance_of(hits, read_calibration(cursor, namespace))
+        relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
         stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
         named = [name for hit in stated for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]
         kinds = {identity: kind for kind, identity in named} | {hit.record_id: hit.kind for hit in stated}
         records, turns = read_records(cursor, namespace, kinds), read_turns(cursor, [hit.label for hit in stated])
         rows: dict[str, Row] = {}
         for hit in stated:
-            row = self._row(hit, records, turns.get(hit.label))
+            row = self._row(hit, records, turns.get(hit.label), relevance[hit.label])
             rows.setdefault(row["id"], row)
-        return list(rows.values())
+        return list(rows.values()), trusted.nothing
 
     def fitted(self, rows: Sequence[Row]) -> list[Row]:
         """The first rows that fit; one that is too large is passed over, unless there is no other."""
@@ -74,7 +83,13 @@ class Page:
                 left -= size
         return shown or [{**row, "text": one_line(row["text"])} for row in rows[:1]]
 
-    def _row(self, hit: SearchHit, records: Mapping[str, RecordName], turn: Mapping[str, Any] | None) -> Row:
+    def _row(
+        self,
+        hit: SearchHit,
+        records: Mapping[str, RecordName],
+        turn: Mapping[str, Any] | None,
+        relevance: float | None,
+    ) -> Row:
         """A hit as its caller reads it: what it says first, then where it is from and how it stands to others."""
         record = records[hit.record_id]
         changed = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "superseded_by": _successor(hit)}
@@ -87,6 +102,7 @@ class Page:
             **self._text(hit),
             "at": hit.created_at.date().isoformat(),
             "score": round(hit.score, 2),
+            **({} if relevance is None else {"relevance": round(relevance, 2)}),
             "why": "+".join(dict.fromkeys(SIDES[side] for side in hit.sides if side in SIDES)) or "related",
             **({"about": hit.domain} if hit.domain not in (None, record.kind) else {}),
             **({"session": hit.session_id, "role": turn["role"]} if turn is not None else {}),

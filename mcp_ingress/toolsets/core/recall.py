@@ -15,6 +15,7 @@ from mcp_ingress.toolsets.core.records import KIND, TURN
 from processors.memory.read.live_search import search_live
 from processors.memory.registry import KINDS
 from processors.memory.rules.plain_kind import PLAIN_KINDS
+from processors.memory.rules.relevance import FIRST
 from storage.search.records.filter import Filter, TagFilter
 from streams.errors import Refused
 
@@ -29,9 +30,12 @@ async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     page = Page(query, arguments["detail"], _checked_tokens(arguments["max_tokens"]))
     is_fresh = await call.fresh("extract", vectors=True)
     has_turns = chosen.tags is None  # which a kind asks for, and no turn has
-    found = await call.search(query, chosen, page.most_rows, search_live, with_turns=has_turns)
-    rows = await call.read(lambda cursor: page.rows(cursor, call.namespace, found.hits))
-    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    found = await call.search(query, chosen, max(page.most_rows, FIRST), search_live, with_turns=has_turns)
+    rows, is_nothing = await call.read(lambda cursor: page.rows(cursor, call.namespace, found.hits))
+    notes: dict[str, Any] = {
+        **({"nothing_relevant": True} if is_nothing else {}),
+        **({} if is_fresh else {"stale": True}),
+    }
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     total = found.total - len(found.hits) + len(rows)
@@ -129,6 +133,7 @@ TOOL = Tool(
                         "text": _TEXT,
                         "at": _TEXT,
                         "score": {"type": "number", "minimum": 0, "maximum": 1},
+                        "relevance": {"type": "number", "description": "How probably it is what was asked for"},
                         "why": {**_TEXT, "description": "How it was found: words, meaning, related, date"},
                         "about": _TEXT,
                         "session": {**_TEXT, "description": "Where it was said"},
@@ -144,6 +149,7 @@ TOOL = Tool(
                 },
             },
             "total": {"type": "integer", "minimum": 0, "description": "Of all that was found, shown or not"},
+            "nothing_relevant": {"type": "boolean", "description": "Probably none of it is what was asked for"},
             **GAP_FIELDS,
         }
     ),

@@ -33,7 +33,7 @@ def _recalled(logged: LoggedEvent, rows: Rows) -> None:
     data = logged.event.data
     about = {name: data.get(name) for name in ("query_vector_id", "tool", "session_id")}
     for rank, result in enumerate(data["results"], 1):
-        found = {name: result.get(name) for name in ("memory_id", "similarity", "alignments")}
+        found = {name: result.get(name) for name in ("memory_id", "similarity", "prior", "alignments")}
         rows.insert(RECALLS, about | found | {"rank": rank, "recalled_at": at(logged.event.time)})
     for path in dict.fromkeys(map(tuple, data.get("chains") or ())):  # once a request
         row = {"path": " ".join(path), "hops": len(path) - 1, "tool": data["tool"]}

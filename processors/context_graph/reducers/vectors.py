@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from processors.context_graph.reducers.calibration import judgement_reads, keep_judgement
 from processors.context_graph.rules import profiles, synergy
 from processors.context_graph.rules.correlations import PAIRS
 from processors.context_graph.rules.memories import vector_id_of
@@ -43,6 +44,7 @@ def _put_vector(event: Event, rows: Rows, kind: str, names: Iterable[str], **mor
 
 def _synergy_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield SYNERGY, ()
+    yield from judgement_reads()
 
 
 def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -55,6 +57,7 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
         data.get("learning_rate") or synergy.RATE,
         data.get("update_scope") or "contributing_pairs",
     )
+    keep_judgement(logged.event, rows)
     version = (0 if row is None else row["version"]) + 1
     rows.put(
         SYNERGY, {"pairs": learned.matrix[PAIRS].tolist(), "version": version, "updated_at": at(logged.event.time)}

@@ -22,7 +22,7 @@ LEAST_TERMS = 2
 LEAST_RARITY = 1.2
 """How rare these are together, in shares of a word that one memory alone has: names that all have are little."""
 LEAST_OF_CAUSE, LEAST_OF_EFFECT = 0.65, 0.65
-"""S from which another memory tells a stated cause, a stated effect. Chosen with the fixture's chains (`bench causes`)."""
+"""S from which another memory tells a stated cause, a stated effect (`thalweg bench causes`)."""
 LEAST_OF_WORD = 0.3
 """The cosine that each word of a part has at least with one of what tells it: else it is told something else of it."""
 NEARLY = 0.95
@@ -34,7 +34,8 @@ MAX_SENTENCE = 600
 DENIED = 1.0
 """The confidence with which a link is taken back: it is surer than what made it, and leaves a weight of 0."""
 _ASIDE = re.compile(
-    r"(?<=\w)[\s,]+(?:(?:a|one|two|some|\d+)\s+)?(?:\w+\s+)?(?:(?:hours?|days?|weeks?|months?|years?|long|just|shortly)\s+)?"
+    r"(?<=\w)[\s,]+(?:(?:a|one|two|some|\d+)\s+)?(?:\w+\s+)?"
+    r"(?:(?:hours?|days?|weeks?|months?|years?|long|just|shortly)\s+)?"
     r"(?P<before>before)\b.*|"
     r"(?<=\w)[\s,]+(?:until|while|whilst|when|whenever|in\s+the\s+(?:same\s+)?(?:hour|day|week|month|year)\s+"
     r"(?:in\s+which|when|that)|on\s+the\s+(?:same\s+)?day\s+(?:on\s+which|when|that))\b.*",
@@ -44,7 +45,7 @@ _ASIDE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some words of a text: (k, WIDTH) unit rows and (k,) weights of its tokens, and its terms with content."""
+    """Some words of a text: its terms with content, and (k, WIDTH) unit rows and (k,) weights of tokens."""
 
     rows: np.ndarray
     weights: np.ndarray
@@ -64,7 +65,9 @@ class CausalClaim:
 
 @dataclass(frozen=True)
 class CausalText:
-    """A memory's text with its tokens: (n,) characters at which they begin, (n, WIDTH) unit rows, (n,) weights."""
+    """A memory's text and tokens.
+
+    (n,) `starts`, the characters at which they begin; (n, WIDTH) unit rows; (n,) weights."""
 
     memory_id: str
     text: str
@@ -154,8 +157,9 @@ def asymmetric_similarity(cosine: float, direction: float, overlap: float) -> fl
 
 
 def similarity(part: Part, by: Part, rarity: Mapping[str, float]) -> float:
-    """S of a stated part and what tells it: the cosine is the mean of its tokens' best, the overlap that of its terms.
+    """S of a stated part and what tells it.
 
+    The cosine is the weighted mean of the best ones of its tokens, the overlap that of its terms.
     `rarity`: of terms, from 0 to 1; tokens have theirs as weights. 0 where both have too little in common.
     """
     shared = part.terms & by.terms
@@ -178,7 +182,7 @@ def similarity(part: Part, by: Part, rarity: Mapping[str, float]) -> float:
 
 
 def tells(claim: CausalClaim, text: CausalText, rarity: Mapping[str, float]) -> float:
-    """S of a claim and a memory that tells it; 0 where it tells the other part rather, or names it in the other role.
+    """S of a claim and a memory that tells it; 0 where it tells the other part rather, or in the other role.
 
     A cause is told by what a memory says, or states as an effect; an effect by what it says, unless that was before
     something, or states as a cause.

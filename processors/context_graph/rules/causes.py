@@ -1,8 +1,8 @@
 """What a text says of causes: sentences that name a cause and its effect, or deny that it was one.
 
 By the markers of English prose. A marker stands between effect and cause ("because"), between cause and effect ("led
-to"), or before both ("Because …, …"). A part that only points back ("This led to …") is the sentence before it. What
-asks, states nothing.
+to"), or before both. A part that only points back ("This led to …") is the sentence before it. A question states
+nothing.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ _TIME = (
     r"october|november|december|spring|summer|autumn|fall|winter|childhood|forever|version|v\d)\b)"
 )
 _SUBJECT = (
-    r"(?:now\s+|then\s+|that\s+)?(?:i|we|you|he|she|it|they|there|nobody|everyone|everybody|no|all|most|both|each|every|"
-    r"the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|"
+    r"(?:now\s+|then\s+|that\s+)?(?:i|we|you|he|she|it|they|there|nobody|everyone|everybody|no|all|most|both|each|"
+    r"every|the|a|an|this|these|my|our|your|his|her|its|their)|(?-i:[A-Z])\w+|"
     r"\w+\s+(?:is|are|was|were|has|had|can|cannot|could|will|gets?|got|fails?|failed|takes?|took)"
 )
 _VERB = (
     r"\b(?:is|are|was|were|has|have|had|can|could|will|would|does|did|do|cannot|nobody|only|hardly|\w+n['’]t|\w+ed|"
-    r"\w{3,}s|took|made|went|broke|left|got|said|saw|sent|ran|fell|lost|found|gave|came|it['’]s|i['’]m|\w+['’]re)\b"
+    r"\w{3,}s|took|made|went|broke|left|got|said|saw|sent|ran|fell|lost|found|gave|came|it['’]s|i['’]m|"
+    r"\w+['’]re)\b"
 )
 _EFFECT_FIRST = re.compile(
     r"(?<!\w)(?P<of>(?:just\s+|only\s+|mainly\s+|partly\s+|simply\s+)?(?:because\s+of|due\s+to|owing\s+to|thanks\s+to|"
     r"caused\s+by|triggered\s+by|as\s+a\s+(?:direct\s+)?(?:result|consequence)\s+of|on\s+account\s+of|"
     r"(?:was\s+|were\s+|is\s+)?traced\s+(?:back\s+)?to|stem(?:s|med)\s+from|result(?:s|ed)\s+from))\b|"
-    r"(?<!\w)(?P<that>(?:just\s+|only\s+|mainly\s+|partly\s+|simply\s+)?because|['’]?cause(?=\s+(?:i|it|they|we|he|she|the|you|"
+    r"(?<!\w)(?P<that>(?:just\s+|only\s+|mainly\s+|partly\s+|simply\s+)?because|"
+    r"['’]?cause(?=\s+(?:i|it|they|we|he|she|the|you|"
     r"there|my|of)\b)|cuz|seeing\s+that|given\s+that|as\s+it\s+turned\s+out\s+that)\b|"
     rf"(?P<since>\bsince)\b(?!\s+{_TIME})(?=[^,;.]*{_VERB})|"
     r"(?P<label>\b(?:root\s+cause|cause|reason|culprit)\s*:)",
@@ -51,7 +53,8 @@ _CAUSE_FIRST = re.compile(
     r"(?:caused|causes|causing)(?!\s+(?:by|like|such|that|which|and|or|i|we)\b)|trigger(?:s|ed|ing)(?!\s+by))\b|"
     r"(?P<adverb>\b(?:therefore|thus|hence|consequently|as\s+a\s+(?:direct\s+)?(?:result|consequence)(?!\s+of)|"
     r"for\s+(?:this|that)\s+reason)\b)|"
-    r"(?P<why>,?\s*\b(?:which|that|this)(?:['’]s|\s+is|\s+was)\s+(?:also\s+)?(?:why|the\s+reason\s+(?:for|why|that))\b|"
+    r"(?P<why>,?\s*\b(?:which|that|this)(?:['’]s|\s+is|\s+was)\s+(?:also\s+)?"
+    r"(?:why|the\s+reason\s+(?:for|why|that))\b|"
     r"\b(?:is|are|was|were)\s+(?:why|the\s+(?:reason|cause)s?\s+(?:for|of|why|that))\b)|"
     rf"(?P<so>[,;]\s*(?:and\s+)?so\b(?=\s+(?:{_SUBJECT})\b))",
     re.IGNORECASE,
@@ -60,7 +63,8 @@ _WEAK_CAUSE_FIRST = re.compile(
     r"(?P<meant>\bso\s+that\b)|"
     rf"(?P<degree>\bso\s+\w+(?:\s+(?!that\b)[\w']+){{0,6}}?\s+(?<!like )(?<!thing )that(?=\s+(?:{_SUBJECT})\b))|"
     r"(?P<means>,?\s*(?:\bwhich\s+)?\bmean(?:s|t|ing)?\s+that\b)|"
-    r"(?P<acts>\b(?:broke|breaks|forc(?:es|ed)|prevent(?:s|ed)|fill(?:s|ed)|crash(?:es|ed)|block(?:s|ed)|free(?:s|d)|"
+    r"(?P<acts>(?<!that )(?<!which )\b(?:broke|breaks|forc(?:es|ed)|prevent(?:s|ed)|fill(?:s|ed)|"
+    r"crash(?:es|ed)|block(?:s|ed)|free(?:s|d)|"
     r"push(?:es|ed))\b(?=\s+(?:the|our|its|all|every|both|us|it|[A-Z])\b))|"
     r"(?P<made>\bma(?:de|kes)\s+(?=(?:the|our|its|his|their|all|every|it|\w+)\s+"
     r"(?:[\w-]+\s+){0,4}?(?:take|fail|crash|break|hang|stop|impossible|un\w+able|\w+able|\w{2,}er|useless|slow)\b))",
@@ -81,7 +85,8 @@ _REASON_OF = re.compile(
     re.IGNORECASE | re.S,
 )
 _POINTS_BACK = re.compile(
-    r"^\W*(?:(?:and|but|so|then|also)\s+)?(?:(?:all\s+)?(?:of\s+)?(?:this|that|these|those|it|which)(?:\s+(?:is|was|has|had|in\s+turn|"
+    r"^\W*(?:(?:and|but|so|then|also)\s+)?(?:(?:all\s+)?(?:of\s+)?(?:this|that|these|those|it|which)"
+    r"(?:\s+(?:is|was|has|had|in\s+turn|"
     r"also|then|probably|all|incident|change|problem|issue|error|bug|mistake))*)?\W*$",
     re.IGNORECASE,
 )
@@ -102,7 +107,8 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _SINCE_THEN = re.compile(
-    r"\b(?:have|has|had|been|\w+['’](?:ve|s))\s+(?:\w+\s+){0,3}?\w+(?:ed|en|ne|ad|ome|ut|ld|ught)\b(?=[^,]*\bsince\b)|"
+    r"\b(?:have|has|had|been|\w+['’](?:ve|s))\s+(?:\w+\s+){0,3}?\w+(?:ed|en|ne|ad|ome|ut|ld|ught)\b"
+    r"(?=[^,]*\bsince\b)|"
     r"\bsince\b[^,]*\b(?:last|first|ever|started|began|moved|met|born|kid|child|ago)\b|"
     r"\b(?:long|far|years?|months?|weeks?|ever|much|lot)\b[^,]*\bsince\b|^\W*since\b[^,]*,.*\b(?:have|has|['’]ve)\b",
     re.IGNORECASE,
@@ -132,8 +138,8 @@ def asks(sentence: str) -> bool:
 class CausalStatement:
     """A cause and its effect as ranges of characters of a text.
 
-    `sentence`: the range that states it, with the one before where a part points back. `confidence`: 0 to 1. `is_denied`:
-    it says that the one was not the cause of the other. `cause` or `effect` is None where it points back to what
+    `sentence`: the range that states it, with the one before where a part points back. `confidence`: 0 to 1.
+    `is_denied`: it says that the one was not the cause of the other. `cause` or `effect` is None where it points back to what
     stands before the text.
     """
 

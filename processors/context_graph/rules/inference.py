@@ -48,7 +48,7 @@ def path_of(edges: Sequence[Edge]) -> CausalPath:
 
 
 def walkable(edges: Iterable[Edge]) -> list[Edge]:
-    """The edges that a path may take: a cause that is not sure enough is none, nor one that was denied (weight 0)."""
+    """The edges that a path may take: none that is not sure enough, or was taken back (weight 0)."""
     return [edge for edge in edges if edge.weight > 0 and edge.confidence >= MIN_CONFIDENCE]
 
 

@@ -1,1 +1,1 @@
-"""What Context Graph does by the clock: it observes drift."""
+"""What Context Graph does by the clock: it observes drift, and what was judged corrects what is said."""
