@@ -35,8 +35,8 @@ FIRST = 50
 CANDIDATES, MOST_CANDIDATES = 50, 400
 """A namespace with no more memories has all of them compared, a larger one those that the search engine ranks first.
 
-With 50 a search finds more of what is right than with 400, in a quarter of the time. 400 are for one that compares single
-views, which the engine does not rank by.
+With 50 a search finds more of what is right than with 400, in a quarter of the time. 400 are for one that compares
+single views, which the engine does not rank by.
 """
 _LIVING = "AND NOT EXISTS (FROM context_ends e WHERE e.namespace = d.namespace AND e.memory_id = d.record_id)"
 """The provisional purpose is made of what was stored, merged or not, so that a merge does not change it."""
