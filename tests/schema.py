@@ -75,10 +75,10 @@ def fresh_database() -> FreshDatabase:
 
 
 class FreshDatabase(Database):
-    """A store in memory that is emptied when it is closed and given out again: making one takes five times as long.
+    """A store in memory that is emptied when it is closed, and given out again.
 
-    After `close` no cursor of it works. One that is then not as it was made is not given out again. `statements`: for
-    its writer, with what former writers have prepared.
+    Making one takes five times as long. After `close` no cursor of it works. One that is then not as it was made is not
+    given out again. `statements`: for its writer, with what former writers have prepared.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, statements: StatementCache | None = None) -> None:

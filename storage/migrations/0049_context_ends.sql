@@ -32,7 +32,7 @@ LEFT JOIN context_ends e ON e.namespace = m.namespace AND e.memory_id = m.memory
 LEFT JOIN (SELECT namespace, memory_id, count(*) AS recalls, max(recalled_at) AS recalled_at
            FROM context_recalls GROUP BY namespace, memory_id) r
     ON r.namespace = m.namespace AND r.memory_id = m.memory_id
-LEFT JOIN (SELECT c.namespace, c.successor_id, sum(p.times) AS times, sum(p.recalls) AS recalls, max(p.recalled_at) AS recalled_at
+LEFT JOIN (SELECT c.namespace, c.successor_id, sum(p.times)::BIGINT AS times, sum(p.recalls)::BIGINT AS recalls, max(p.recalled_at) AS recalled_at
            FROM context_successors c
            JOIN (SELECT o.namespace, o.memory_id, o.times, count(q.memory_id) AS recalls, max(q.recalled_at) AS recalled_at
                  FROM context_memories o

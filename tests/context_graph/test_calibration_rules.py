@@ -10,7 +10,7 @@ from processors.context_graph.rules.calibration import (
     LEAST_JUDGEMENTS,
     RANGE,
     Calibrations,
-    Judgement,
+    JudgedResult,
     ece_of,
     fitted,
     measured,
@@ -39,8 +39,8 @@ from processors.memory.rules.relevance import Calibration
 HALF_RIGHT = np.array([True] * 50 + [False] * 50)
 
 
-def judged(similarity: float | None, is_relevant: bool, *, prior: float | None = None, e1: float = 0.5) -> Judgement:
-    return Judgement(is_relevant, np.array([e1, *[np.nan] * 12]), similarity, prior)
+def judged(similarity: float | None, is_relevant: bool, *, prior: float | None = None, e1: float = 0.5) -> JudgedResult:
+    return JudgedResult(is_relevant, np.array([e1, *[np.nan] * 12]), similarity, prior)
 
 
 @pytest.mark.parametrize(("temperature", "corrected"), [(1.5, 0.8123), (2.0, 0.75), (1.0, 0.9)])
@@ -117,7 +117,7 @@ def test_relevance_is_fitted_on_what_was_said_of_relevance_and_similarity_on_the
 def test_a_view_begins_with_its_printed_temperature_and_stays_in_its_range() -> None:
     assert Calibrations().temperatures[:7] == (1.0, 1.0, 1.0, 1.0, 1.2, 1.0, 0.9)
     assert (Calibrations().temperatures[8], Calibrations().temperatures[12]) == (1.5, 1.1)
-    wrong = [Judgement(False, np.full(13, 0.9))] * 50 + [Judgement(True, np.full(13, 0.9))] * 50
+    wrong = [JudgedResult(False, np.full(13, 0.9))] * 50 + [JudgedResult(True, np.full(13, 0.9))] * 50
     hot = recalibrated(wrong, Calibrations()).temperatures
     assert (hot[0], hot[4], hot[6], hot[8], hot[12]) == (2.0, 2.5, 1.5, 3.0, 2.0)
     before, after = (view_metrics(wrong, 1, temperature) for temperature in (1.0, hot[0]))

@@ -392,6 +392,9 @@ async def _context_graph(side: Side) -> None:
     [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
     side.know("record", merged["memory_id"])
     side.know("graph_memory", merged["memory_id"])
+    for number in ("first", "second"):  # themes are looked for in three memories at least, and some were merged
+        content = side.say(f"The {number} of the {WORDS} that came later.")
+        side.know("record", (await side.ok("store_memory", content=content))["fingerprintId"])
     north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
     side.know("goal", north_star["bootstrap_result"]["goal_id"])
     for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:

@@ -1,4 +1,4 @@
-"""`thalweg bench drift`: whether drift tells when the matter changes, and what its correction does to searches, over MCP.
+"""`thalweg bench drift`: whether drift tells when the matter changes, and what a correction does.
 
 For each ordered pair of a data set's conversations a node of its own is given the first half of the one, finds the goal
 in it, and is asked for the drift after each turn of the second half and after each of the first turns of the other
@@ -32,8 +32,9 @@ CONFIDENCES = (0.7, 0.5, 0.3, 0.0)
 CUTS = (10, 5, 1)
 SHARE, GAIN, FALL = Target(95.0, at_least=True), Target(0.02, at_least=True), Target(1.0)
 NEUTRAL = """
-what happened last weekend|a plan for next month|something about the family|how is work going|a book that was recommended
-a trip to the mountains|feeling tired and stressed|music and concerts|what food do they like|a gift from a friend
+what happened last weekend|a plan for next month|something about the family|how is work going
+a book that was recommended|a trip to the mountains|feeling tired and stressed
+music and concerts|what food do they like|a gift from a friend
 learning something new|a health problem|pictures that were shared|an old memory from childhood|helping other people
 what does she want to do|sports and exercise|pets and animals|money and shopping|the weather today
 an important decision|a party with friends|art and painting|a movie to watch|moving to a new place
@@ -171,8 +172,8 @@ async def _searched(memory: _Memory, questions: Sequence[tuple[Question, set[str
     queries = [query for line in NEUTRAL.strip().splitlines() for query in line.split("|")]
     means = []
     for query in queries:
-        rows = await memory.find(query, 5)
-        means.append(float(np.mean([row["thetaToNorthStar"] for row in rows])))
+        if rows := await memory.find(query, 5):
+            means.append(float(np.mean([row["thetaToNorthStar"] for row in rows])))
     found: dict[int, list[float]] = {cut: [] for cut in CUTS}
     for question, gold in questions:
         ids = [row["fingerprintId"] for row in await memory.find(question.text, max(CUTS))]

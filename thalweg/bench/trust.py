@@ -44,7 +44,7 @@ _SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AskedRows:
     """The (n, 4) evidence on the rows of a question (1, late, ahead, ln rank), and (n,) which are right."""
 
     conversation: str
@@ -83,7 +83,7 @@ def measure_trust(dataset: str, embedder: Embedder, name: str, *, fit: bool = Fa
     return report
 
 
-def _answers(dataset: str, embedder: Embedder) -> Iterator[Answer]:
+def _answers(dataset: str, embedder: Embedder) -> Iterator[AskedRows]:
     sets = BUILT_IN if dataset == BUNDLED else (dataset,)
     conversations = [conversation for each in sets for conversation in read_set(each)]
     with turn_store(embedder, "text") as store:
@@ -114,7 +114,7 @@ def _of_others(conversation: Conversation, conversations: Sequence[Conversation]
 
 def _answer(
     store: TurnStore, conversation: Conversation, question: Question, kind: str, *, are_none_right: bool = False
-) -> Answer:
+) -> AskedRows:
     vector, tokens = encode_query(store.embedder, question.text)
     chosen = Filter(conversation.name, toolsets=(TOOLSET,))
     query = Query(question.text, vector, chosen, FIRST, tokens)
@@ -123,7 +123,7 @@ def _answer(
     near = nearness_of(store.engine, query, [hit.label for hit, _ in known])
     right = frozenset() if are_none_right else question.turns
     stated = [{hit.record_id, *(identity for _, identity in hit.also)} for hit, _ in known]
-    return Answer(
+    return AskedRows(
         conversation.name,
         kind,
         np.array([(1.0, *row) for _, row in known]).reshape(-1, len(WEIGHTS)),
@@ -132,7 +132,7 @@ def _answer(
     )
 
 
-def fitted_weights(answers: Sequence[Answer]) -> np.ndarray:
+def fitted_weights(answers: Sequence[AskedRows]) -> np.ndarray:
     """(4,) logistic weights. Each conversation counts the same, and NEVER_SHARE of it what was never said."""
     evidence = np.concatenate([each.evidence for each in answers])
     is_right = np.concatenate([each.is_right for each in answers]).astype(np.float64)
@@ -160,7 +160,7 @@ def fitted_weights(answers: Sequence[Answer]) -> np.ndarray:
     return np.asarray(weights / scale)
 
 
-def _report(report: Report, name: str, answers: Sequence[Answer], weights: np.ndarray) -> None:
+def _report(report: Report, name: str, answers: Sequence[AskedRows], weights: np.ndarray) -> None:
     asked = [each for each in answers if not each.is_never]
     said = np.concatenate([each.relevance(weights) for each in asked])
     is_right = np.concatenate([each.is_right for each in asked])
@@ -184,12 +184,12 @@ def _report(report: Report, name: str, answers: Sequence[Answer], weights: np.nd
     report.add(f"{name}_said_nothing_of_found", _nothing_share(found, weights), "%")
 
 
-def _nothing_share(answers: Sequence[Answer], weights: np.ndarray) -> float:
+def _nothing_share(answers: Sequence[AskedRows], weights: np.ndarray) -> float:
     """Of these answers the share in per cent that says `nothing_relevant`."""
     return 100 * float(np.mean([is_nothing(each.relevance(weights).tolist()) for each in answers]))
 
 
-def _report_judging(report: Report, name: str, judged: Sequence[Answer], asked: Sequence[Answer]) -> None:
+def _report_judging(report: Report, name: str, judged: Sequence[AskedRows], asked: Sequence[AskedRows]) -> None:
     """What JUDGED rows of one conversation teach of another: of the raw similarity, and of relevance."""
     weights = np.array(WEIGHTS)
     taught = np.concatenate([each.is_right for each in judged])[:JUDGED]

@@ -18,7 +18,7 @@ from processors.context_graph.rules.calibration import (
     DESCRIPTIONS,
     INSUFFICIENT,
     VIEWS,
-    Judgement,
+    JudgedResult,
     Metrics,
     metrics_of,
     shown_metrics,
@@ -63,11 +63,11 @@ async def get_calibration_metrics(call: Call, arguments: dict[str, Any]) -> dict
 
 def _read(
     cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime
-) -> tuple[Learned, list[tuple[datetime, Judgement]]]:
+) -> tuple[Learned, list[tuple[datetime, JudgedResult]]]:
     return read_learned(cursor, namespace), read_judgements(cursor, namespace, since)
 
 
-def _poor_views(judgements: Sequence[Judgement], learned: Learned) -> list[str]:
+def _poor_views(judgements: Sequence[JudgedResult], learned: Learned) -> list[str]:
     """The views whose alignment, read as a probability, is off by more than POOR."""
     temperatures = learned.calibrations.temperatures
     errors = {n: view_metrics(judgements, n, temperatures[n - 1]).ece for n in range(1, VIEWS + 1)}

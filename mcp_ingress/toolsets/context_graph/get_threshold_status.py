@@ -18,7 +18,7 @@ from processors.context_graph.rules.calibration import (
     RANGE,
     RANGES,
     VIEWS,
-    Judgement,
+    JudgedResult,
     Metrics,
     metrics_of,
     shown_metrics,
@@ -63,7 +63,7 @@ async def get_threshold_status(call: Call, arguments: dict[str, Any]) -> dict[st
 
 def _read(
     cursor: duckdb.DuckDBPyConnection, namespace: str, domain: str
-) -> tuple[Learned, dict[str, tuple[float, int]], list[Judgement]]:
+) -> tuple[Learned, dict[str, tuple[float, int]], list[JudgedResult]]:
     judgements = [judged for _, judged in read_judgements(cursor, namespace)]
     return read_learned(cursor, namespace), read_thresholds(cursor, namespace, domain), judgements
 
@@ -112,7 +112,7 @@ def _advice(metrics: Metrics, learned: Learned) -> dict[str, bool]:
     }
 
 
-def _view(call: Call, embedder: int, learned: Learned, judgements: Sequence[Judgement]) -> dict[str, Any]:
+def _view(call: Call, embedder: int, learned: Learned, judgements: Sequence[JudgedResult]) -> dict[str, Any]:
     view = views_of(call.services.embedder)[embedder - 1]
     temperature = learned.calibrations.temperatures[embedder - 1]
     metrics = view_metrics(judgements, embedder, temperature)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from processors.context_graph.rules.calibration import Judgement
+from processors.context_graph.rules.calibration import JudgedResult
 from processors.context_graph.rules.recalibration import Learned
 from processors.memory.rules.relevance import UNCHANGED, Calibration
 from storage.statements import dicts, execute
@@ -42,7 +42,7 @@ def read_thresholds(cursor: duckdb.DuckDBPyConnection, namespace: str, domain: s
 
 def read_judgements(
     cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime | None = None
-) -> list[tuple[datetime, Judgement]]:
+) -> list[tuple[datetime, JudgedResult]]:
     """The kept judgements with their times, oldest first; `since`: no earlier ones (UTC, without a zone)."""
     rows = dicts(
         execute(
@@ -52,4 +52,4 @@ def read_judgements(
             [namespace, since],
         )
     )
-    return [(row["judged_at"], Judgement.of(row)) for row in rows]
+    return [(row["judged_at"], JudgedResult.of(row)) for row in rows]

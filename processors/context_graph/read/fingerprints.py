@@ -74,7 +74,7 @@ class _Tokens:
 
 @dataclass(frozen=True, slots=True)
 class PlacedTokens:
-    """A stored text and its content tokens: (n,) ids, (n, WIDTH) int8 rows, and the (n,) characters at which they begin.
+    """A stored text and its content tokens: (n,) ids, (n, WIDTH) int8 rows, (n,) starts in characters.
 
     `position`: of its memory in the log.
     """

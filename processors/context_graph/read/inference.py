@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import duckdb
 
 CAUSAL = "causal"
-MOST_WALKED = 5_000
-"""No hop is made from more memories than this."""
+MOST_WALKED = 100
+"""No hop is made from more memories than this, the strongest reached first: what a hub leads to is not all read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,19 @@ def edges_behind(cursor: duckdb.DuckDBPyConnection, namespace: str, effect: str)
 
 
 def _around(cursor: duckdb.DuckDBPyConnection, namespace: str, start: str, *, is_ahead: bool) -> list[Edge]:
-    seen, frontier, found = {start}, [start], list[Edge]()
+    frontier, found, strengths = [start], list[Edge](), {start: 1.0}
     for _ in range(MAX_HOPS):
         if not frontier:
             break
         read = edges_from if is_ahead else edges_to
         edges = walkable(read(cursor, namespace, frontier[:MOST_WALKED], CAUSAL))
         found += edges
-        reached = dict.fromkeys(edge.target_id if is_ahead else edge.source_id for edge in edges)
-        frontier = [one for one in reached if one not in seen]
-        seen.update(frontier)
+        reached: dict[str, float] = {}
+        for edge in edges:
+            near, far = (edge.source_id, edge.target_id) if is_ahead else (edge.target_id, edge.source_id)
+            reached[far] = max(reached.get(far, 0.0), strengths.get(near, 0.0) * edge.weight)
+        frontier = sorted(reached.keys() - strengths.keys(), key=lambda one: (-reached[one], one))
+        strengths = reached | strengths
     return found
 
 

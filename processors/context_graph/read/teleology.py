@@ -35,7 +35,7 @@ FIRST = 50
 CANDIDATES, MOST_CANDIDATES = 50, 400
 """A namespace with no more memories has all of them compared, a larger one those that the search engine ranks first.
 
-With 50 a search finds more of what is right than with 400, and takes a quarter of the time; 400 are for one that compares
+With 50 a search finds more of what is right than with 400, in a quarter of the time. 400 are for one that compares
 single views, which the engine does not rank by.
 """
 _LIVING = "AND NOT EXISTS (FROM context_ends e WHERE e.namespace = d.namespace AND e.memory_id = d.record_id)"
@@ -74,7 +74,10 @@ def compare(
     at: datetime,
     memory_id: str | None = None,
 ) -> Compared:
-    """Compare a text with at most `query.limit` memories of its namespace, and with `memory_id`, whose text it is."""
+    """Compare a text with at most `query.limit` memories of its namespace.
+
+    `memory_id`: the stored memory whose text it is; it is compared too.
+    """
     ids, degraded = _candidates(reader, query, prefetched)
     if memory_id is not None and memory_id not in ids:
         ids = [memory_id, *ids]

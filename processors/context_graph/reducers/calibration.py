@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from processors.context_graph.rules.calibration import Judgement, metrics_of, shown_metrics
+from processors.context_graph.rules.calibration import JudgedResult, metrics_of, shown_metrics
 from processors.context_graph.rules.recalibration import KEPT, LEVELS, Learned, decide
 from processors.context_graph.rules.thresholds import GENERAL, THRESHOLDS, values_of
 from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
@@ -31,7 +31,7 @@ def keep_judgement(event: Event, rows: Rows) -> None:
         "prior": data.get("prior"),
         "alignments": [float("nan") if value is None else value for value in data["alignments"]],
     }
-    learned = learned.after(Judgement.of(judged))
+    learned = learned.after(JudgedResult.of(judged))
     about = {"query_vector_id": data["query_vector_id"], "memory_id": data["result_vector_id"]}
     kept = {"slot": (learned.judgements - 1) % KEPT, "number": learned.judgements, "judged_at": at(event.time)}
     rows.put(JUDGEMENTS, {**kept, **about, **judged, "alignments": data["alignments"]})
@@ -73,10 +73,10 @@ def _recalibrated(logged: LoggedEvent, rows: Rows) -> Outcome:
     return Outcome(result={**told, **measures, "event_id": event.id})
 
 
-def _judgements(rows: Rows) -> list[Judgement]:
+def _judgements(rows: Rows) -> list[JudgedResult]:
     """The newest, oldest first."""
     kept = [row for slot in range(KEPT) if (row := rows.get(JUDGEMENTS, slot)) is not None]
-    return [Judgement.of(row) for row in sorted(kept, key=lambda row: row["number"])]
+    return [JudgedResult.of(row) for row in sorted(kept, key=lambda row: row["number"])]
 
 
 REDUCERS = {THRESHOLD_RECALIBRATED: Reducer(_recalibrated, _reads)}

@@ -39,7 +39,7 @@ DESCRIPTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class JudgedResult:
     """A result that was judged: what its search had said of it, None where it said nothing.
 
     `prior`: its relevance before calibration; `views`: 13 alignments, NaN of a view that said nothing.
@@ -51,7 +51,7 @@ class Judgement:
     prior: float | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Judgement:
+    def of(cls, row: Mapping[str, Any]) -> JudgedResult:
         """From a row of `context_judgements`."""
         return cls(row["is_relevant"], np.array(row["alignments"], np.float64), row["similarity"], row["prior"])
 
@@ -66,7 +66,7 @@ class Calibrations:
         default_factory=lambda: tuple(START.get(n, 1.0) for n in range(1, VIEWS + 1))
     )
 
-    def confidence(self, judged: Judgement) -> float | None:
+    def confidence(self, judged: JudgedResult) -> float | None:
         """The probability that was, or now would be, said of a result: its relevance, else its similarity."""
         if judged.prior is not None:
             return self.relevance.corrected(judged.prior)
@@ -136,7 +136,7 @@ def _gaps(probabilities: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, 
     return np.abs(right - said), sizes[filled] / sizes.sum()
 
 
-def metrics_of(judgements: Sequence[Judgement], calibrations: Calibrations) -> Metrics:
+def metrics_of(judgements: Sequence[JudgedResult], calibrations: Calibrations) -> Metrics:
     """How well the probabilities that would be said now agree with what was judged."""
     pairs = [(p, each.is_relevant) for each in judgements if (p := calibrations.confidence(each)) is not None]
     return measured(np.array([p for p, _ in pairs]), np.array([is_right for _, is_right in pairs], bool))
@@ -166,7 +166,7 @@ def fitted(
     return Calibration(float(grid[best]), float(offsets[place]))
 
 
-def recalibrated(judgements: Sequence[Judgement], now: Calibrations) -> Calibrations:
+def recalibrated(judgements: Sequence[JudgedResult], now: Calibrations) -> Calibrations:
     """The corrections that agree best with what was judged; one without enough judgements stays."""
     said = [each for each in judgements if each.prior is not None]
     found = [each for each in judgements if each.prior is None and each.similarity is not None]
@@ -179,25 +179,25 @@ def recalibrated(judgements: Sequence[Judgement], now: Calibrations) -> Calibrat
     )
 
 
-def _temperature(judgements: Sequence[Judgement], embedder: int, now: float) -> float:
+def _temperature(judgements: Sequence[JudgedResult], embedder: int, now: float) -> float:
     known, is_right = view_judgements(judgements, embedder)
     limits = RANGES.get(embedder, RANGE)
     best = fitted(known, is_right, temperatures=limits, offsets=np.zeros(1))
     return now if best is None else best.temperature
 
 
-def view_judgements(judgements: Sequence[Judgement], embedder: int) -> tuple[np.ndarray, np.ndarray]:
+def view_judgements(judgements: Sequence[JudgedResult], embedder: int) -> tuple[np.ndarray, np.ndarray]:
     """(n,) what a view said of results, 0 to 1, and (n,) whether they were relevant."""
     known = [each for each in judgements if not np.isnan(each.views[embedder - 1])]
     return np.array([max(0.0, each.views[embedder - 1]) for each in known]), _right(known)
 
 
-def view_metrics(judgements: Sequence[Judgement], embedder: int, temperature: float) -> Metrics:
+def view_metrics(judgements: Sequence[JudgedResult], embedder: int, temperature: float) -> Metrics:
     """How well what a view says agrees with what was judged, at this temperature."""
     said, is_right = view_judgements(judgements, embedder)
     kept = np.clip(said, LEAST, 1 - LEAST)
     return measured(1 / (1 + (1 / kept - 1) ** (1 / temperature)), is_right)
 
 
-def _right(judgements: Sequence[Judgement]) -> np.ndarray:
+def _right(judgements: Sequence[JudgedResult]) -> np.ndarray:
     return np.array([each.is_relevant for each in judgements], bool)

@@ -139,8 +139,8 @@ class CausalStatement:
     """A cause and its effect as ranges of characters of a text.
 
     `sentence`: the range that states it, with the one before where a part points back. `confidence`: 0 to 1.
-    `is_denied`: it says that the one was not the cause of the other. `cause` or `effect` is None where it points back to what
-    stands before the text.
+    `is_denied`: it says that the one was not the cause of the other. `cause` or `effect` is None where it points back
+    to what stands before the text.
     """
 
     cause: Range | None

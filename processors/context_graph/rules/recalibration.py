@@ -21,7 +21,7 @@ from processors.context_graph.rules.calibration import (
     LEAST_JUDGEMENTS,
     VIEWS,
     Calibrations,
-    Judgement,
+    JudgedResult,
     recalibrated,
 )
 from processors.context_graph.rules.optimiser import maximised
@@ -48,7 +48,7 @@ PULLS = 20
 """Arms that one exploration pulls."""
 DIGITS = 6
 TARGET = "theta_opt"
-_CUTS: Mapping[str, Callable[[Judgement, Calibrations], float | None]] = {
+_CUTS: Mapping[str, Callable[[JudgedResult, Calibrations], float | None]] = {
     "theta_edge": lambda judged, _: None if np.isnan(judged.views[0]) else float(judged.views[0]),
     "memory_sim": lambda judged, _: judged.similarity,
     "gate": lambda judged, calibrations: calibrations.confidence(judged),
@@ -107,7 +107,7 @@ class Learned:
             "arm_failures": list(self.failures),
         }
 
-    def after(self, judged: Judgement) -> Learned:
+    def after(self, judged: JudgedResult) -> Learned:
         """With another judgement: what the thresholds cut was observed once more."""
         seen = dict(self.observed)
         for name in OBSERVED:
@@ -132,7 +132,7 @@ def decide(
     level: int,
     learned: Learned,
     thresholds: Mapping[str, float],
-    judgements: Sequence[Judgement],
+    judgements: Sequence[JudgedResult],
     domain: str,
     chance: np.random.Generator,
 ) -> Decision:
@@ -159,7 +159,7 @@ def _follow(learned: Learned, thresholds: Mapping[str, float]) -> Decision:
     return _with_thresholds(replace(learned, observed=seen), thresholds, moved, "follow_drift", sentence)
 
 
-def _correct(learned: Learned, judgements: Sequence[Judgement]) -> Decision:
+def _correct(learned: Learned, judgements: Sequence[JudgedResult]) -> Decision:
     before, after = learned.calibrations, recalibrated(judgements, learned.calibrations)
     pairs = [(f"E{n}.temperature", before.temperatures[n - 1], after.temperatures[n - 1]) for n in range(1, VIEWS + 1)]
     for name in ("relevance", "similarity"):
@@ -175,7 +175,7 @@ def _correct(learned: Learned, judgements: Sequence[Judgement]) -> Decision:
 def _explore(
     learned: Learned,
     thresholds: Mapping[str, float],
-    judgements: Sequence[Judgement],
+    judgements: Sequence[JudgedResult],
     domain: str,
     chance: np.random.Generator,
 ) -> Decision:
@@ -196,7 +196,7 @@ def _explore(
 def _optimise(
     learned: Learned,
     thresholds: Mapping[str, float],
-    judgements: Sequence[Judgement],
+    judgements: Sequence[JudgedResult],
     chance: np.random.Generator,
 ) -> Decision:
     known: dict[str, tuple[list[float], list[bool]]] = {}

@@ -194,7 +194,8 @@ _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "de", "mis")
 _WORDS = re.compile(r"\S+")
 
 
-def said(text: str, modality: str, ordinary: Collection[str] = frozenset()) -> tuple[str, ...]:
+@lru_cache(maxsize=8192)
+def said(text: str, modality: str, ordinary: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The telling words of a text in order: two memories that say the same have the same.
 
     Of code and structured content every word tells. `ordinary`: words that are no names where a sentence begins with
@@ -210,6 +211,7 @@ def ordinary_words(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(word for text in texts for word in re.findall(r"(?<![\w'])[a-z][a-z']+", text))
 
 
+@lru_cache(maxsize=8192)
 def restate(one: str, other: str) -> bool:
     """Whether two texts with the same telling words say the same."""
     if one == other:
@@ -231,8 +233,9 @@ def _changes(one: Statement, other: Statement) -> bool:
     return changes(one.text, other.text) or changes(other.text, one.text)
 
 
-def _sentences(text: str) -> list[Statement]:
-    return [Statement(part) for part in _SENTENCE.split(text) if part.strip()]
+@lru_cache(maxsize=2048)
+def _sentences(text: str) -> tuple[Statement, ...]:
+    return tuple(Statement(part) for part in _SENTENCE.split(text) if part.strip())
 
 
 def _telling(sentence: Statement, ordinary: Collection[str]) -> Iterator[str]:

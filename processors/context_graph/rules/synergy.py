@@ -71,10 +71,11 @@ def contributions(alignments: np.ndarray) -> np.ndarray:
 
 
 def learn(matrix: np.ndarray, alignments: np.ndarray, score: float, rate: float, scope: UpdateScope) -> SynergyUpdate:
-    """Raise the pairs that found a relevant result more than most, lower those that did so less; or the reverse.
+    """Raise the pairs that found a relevant result more than most pairs, and lower the others.
 
-    Only how pairs stand to each other says something, so that what all have in common is taken off: the mean of the
-    pairs in scope. `alignments`: the thirteen of query and result. `score`: how relevant, 0 to 1; 0.5 changes nothing.
+    An irrelevant one does the reverse. Only how pairs stand to each other says something, so that what all have in
+    common is taken off: the mean of the pairs in scope. `alignments`: the thirteen of query and result. `score`: how
+    relevant, 0 to 1; 0.5 changes nothing.
     """
     before, contributed = matrix[PAIRS], contributions(alignments)
     chosen = {
