@@ -225,6 +225,7 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     for tool in ("get_kuramoto_sync", "get_neuromodulation_state", "get_workspace_status", "get_ego_state"):
         await reader.call(tool)
     await reader.call("get_consciousness_state")
+    await reader.call("get_steering_feedback")
     await reader.call("adjust_coupling", new_K=2)
     await reader.call("adjust_neuromodulator", modulator="dopamine", delta=0)
     await reader.call("get_threshold_status", embedder_id=1)

@@ -86,6 +86,7 @@ READS: dict[str, dict[str, Any]] = {
     "get_alignment_drift": {},
     **{name: {} for name in ("get_kuramoto_sync", "get_workspace_status", "get_ego_state", "get_consciousness_state")},
     "get_neuromodulation_state": {},
+    "get_steering_feedback": {},
     "utl_status": {},
     "get_threshold_status": {},
     "get_calibration_metrics": {},

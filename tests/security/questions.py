@@ -52,7 +52,7 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "get_autonomous_status", {"include_metrics": True, "include_history": True}
     yield "get_alignment_drift", {"include_history": True}
     yield from ((tool, {}) for tool in ("get_kuramoto_sync", "get_neuromodulation_state", "get_ego_state"))
-    yield from ((tool, {}) for tool in ("get_workspace_status", "get_consciousness_state"))
+    yield from ((tool, {}) for tool in ("get_workspace_status", "get_consciousness_state", "get_steering_feedback"))
     yield from ((tool, {}) for tool in ("utl_status", "get_graph_manifest", "get_memetic_status", "get_dream_status"))
     yield from (
         ("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0)

@@ -54,7 +54,9 @@ WITHOUT_DATA = {
     "get_alignment_drift": "as `get_memetic_status`, and the id of the goal, a function of the namespace",
     "trigger_drift_correction": "as `get_memetic_status`",
     **dict.fromkeys(("get_kuramoto_sync", "adjust_coupling", "get_ego_state"), "as `get_memetic_status`"),
-    **dict.fromkeys(("get_neuromodulation_state", "adjust_neuromodulator"), "as `get_memetic_status`"),
+    **dict.fromkeys(
+        ("get_neuromodulation_state", "adjust_neuromodulator", "get_steering_feedback"), "as `get_memetic_status`"
+    ),
     "get_dream_status": "as `get_memetic_status`",
     "abort_dream": "it has the id of a dream only while that goes on",
     "request": "what the operator has sent, and whether it was applied",

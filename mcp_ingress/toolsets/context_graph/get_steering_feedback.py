@@ -1,0 +1,110 @@
+"""get_steering_feedback: how well the memory is kept, and what would raise it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_ingress import writes
+from mcp_ingress.call import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.pulse import read_means
+from mcp_ingress.toolsets.context_graph.session_state import read_state
+from processors.context_graph.read.steering import read_facts
+from processors.context_graph.rules.steering import (
+    HEALTHY,
+    TARGET_ACCURACY,
+    Facts,
+    Reward,
+    health,
+    recommendations,
+    trend,
+)
+
+
+async def get_steering_feedback(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The reward, what it is made of, and what to do first."""
+    means = await read_means(call.services, call.namespace)
+    facts, notes = await read_state(call, lambda cursor: read_facts(cursor, call.namespace, means.learning_score))
+    reward, advised = Reward.of(facts), recommendations(facts)
+    return {
+        "success": True,
+        "reward": {
+            "value": reward.value,
+            **{f"{name}_score": score for name, score in reward.by_name.items()},
+            "dominant_factor": reward.dominant,
+            "limiting_factor": reward.limiting,
+        },
+        **_details(facts),
+        "recommendations": advised,
+        "summary": _summary(facts, reward),
+        "needs_immediate_attention": reward.needs_attention,
+        "priority_improvement": advised[0]["action"] if advised else "none",
+        "insufficient_data": facts.memories == 0,
+        **notes,
+    }
+
+
+def _details(facts: Facts) -> dict[str, Any]:
+    curated = [each["description"] for each in recommendations(facts) if each["action"] == "trigger_consolidation"]
+    return {
+        "gardener_details": {
+            "connectivity": facts.connectivity,
+            "edges_pruned": facts.edges_pruned,
+            "dead_ends_removed": facts.merged,
+            "orphan_count": facts.orphans,
+            "is_healthy": facts.connectivity > HEALTHY,
+            "health": health(facts.connectivity),
+        },
+        "curator_details": {
+            "avg_quality": facts.average_quality,
+            "low_quality_count": facts.low_quality,
+            "duplicate_count": facts.duplicates,
+            "recommendations": curated,
+        },
+        "assessor_details": {
+            "retrieval_accuracy": facts.accuracy,
+            "target_accuracy": TARGET_ACCURACY,
+            "learning_efficiency": facts.learning,
+            "trend": trend(facts.learning, facts.recent_learning),
+            "feedback_count": facts.judged,
+        },
+    }
+
+
+def _summary(facts: Facts, reward: Reward) -> str:
+    if not facts.memories:
+        return "There is no memory yet."
+    return (
+        f"{facts.connected} of {facts.memories} memories are connected, {facts.duplicates} repeat another one, "
+        f"{facts.relevant} of {facts.judged} judged results were relevant; the {reward.limiting} limits the reward."
+    )
+
+
+_OBJECT = {"type": "object"}
+_SCORE = {"type": "number", "minimum": -1, "maximum": 1}
+
+TOOL = Tool(
+    name="get_steering_feedback",
+    toolset="context_graph",
+    title="Steering",
+    description="Get steering feedback: one reward in [-1, 1] of the Gardener (share of memories with an edge), the "
+    "Curator (quality, duplicates counting less) and the Assessor (judged results, learning), with counts and the "
+    "tool that would raise it first.",
+    kind="read",
+    handler=get_steering_feedback,
+    input_schema={"type": "object", "properties": {}},
+    output_schema=writes.output_schema(
+        {
+            "reward": {
+                "type": "object",
+                "properties": {"value": _SCORE, "gardener_score": _SCORE, "curator_score": _SCORE},
+            },
+            **dict.fromkeys(("gardener_details", "curator_details", "assessor_details"), _OBJECT),
+            "recommendations": {"type": "array", "items": {"type": "object"}},
+            "summary": {"type": "string"},
+            "needs_immediate_attention": {"type": "boolean"},
+            "priority_improvement": {"type": "string", "description": "A tool's name, or none"},
+            "insufficient_data": {"type": "boolean"},
+        }
+    ),
+)
