@@ -38,6 +38,7 @@ USAGE = "usage: python3 dev.py setup | demo | test | coverage | models | lock [-
 
 def main(arguments: list[str]) -> int:
     """Run one command; its exit code."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled when it is first imported
     if sys.version_info < (3, 11):  # noqa: UP036 - the caller may have an older one
         print("thalweg needs Python 3.11 or newer.", file=sys.stderr)
         return 2

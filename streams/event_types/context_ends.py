@@ -24,7 +24,8 @@ EVENT_TYPES = (
         MEMORIES_MERGED,
         MEMORY.name,
         "Groups of memories that say the same became one memory each, of which `content` is the text. "
-        "`similarity`: the lowest cosine by which a group holds together, `pairs`: how many pairs did. The sources stay, "
+        "`similarity`: the lowest cosine by which a group holds together, `pairs`: how many pairs did. The sources "
+        "stay, "
         "and are found no more. No groups: nothing was found among the memories that were `processed`.",
         obj(
             {"groups": array(_GROUP)},

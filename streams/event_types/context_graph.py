@@ -59,7 +59,8 @@ EVENT_TYPES = (
     EventType(
         MEMORY_RECALLED,
         INVOCATIONS.name,
-        "A search returned memories: their ids, in order, how near each is to the query in each of 13 views (null where "
+        "A search returned memories: their ids, in order, how near each is to the query in each of 13 views (null "
+        "where "
         "a view says nothing), how probably it is right before calibration (`prior`), and by which chains of edges it "
         "reached them. No text.",
         obj(

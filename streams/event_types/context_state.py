@@ -1,4 +1,4 @@
-"""Requests of Context Graph that change the state by which it searches: coupling, broadcast, modulators."""
+"""Requests that change the state by which Context Graph searches: coupling, broadcast, modulators."""
 
 from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, UNIT, obj
 from streams.events import EventType, wire_type

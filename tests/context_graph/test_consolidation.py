@@ -15,7 +15,7 @@ import pytest
 from mcp_ingress.call import ClientConnection
 from mcp_ingress.door import Visitor
 from processors.context_graph.rules.consolidation import (
-    Memory,
+    LivingMemory,
     Pair,
     event_group,
     fits,
@@ -47,9 +47,9 @@ def agent(node: ModelNode, request: pytest.FixtureRequest) -> Agent:
     return agent
 
 
-def memory(name: str, content: str, **more: Any) -> Memory:
+def memory(name: str, content: str, **more: Any) -> LivingMemory:
     given = {"modality": "text", "tags": (), "importance": 0.5, "rationale": None, "created_at": AT}
-    return Memory(**{"memory_id": name, "label": 0, "content": content, **given, **more})
+    return LivingMemory(**{"memory_id": name, "label": 0, "content": content, **given, **more})
 
 
 def test_texts_are_joined_oldest_first_and_repeats_are_said_once() -> None:

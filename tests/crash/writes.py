@@ -237,7 +237,7 @@ WRITES: Mapping[str, Write] = {
         "SELECT memory_id FROM context_memories",
         weight=15,
     ),
-    # what becomes one is decided beside the same memories being stored again; a number of merges is among those there are
+    # what becomes one is decided beside the same memories being stored again; the number is one of those there are
     "trigger_consolidation": Write(
         lambda known, chance: {"max_memories": 200, "min_similarity": chance.choice((0.6, 0.85))},
         "consolidation_result.merged_groups",

@@ -58,6 +58,7 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "processors/context_graph/rules/optimiser.py": "tries take a seeded generator",
     "processors/context_graph/rules/recalibration.py": "arms and tries take a seeded generator",
     "processors/context_graph/reducers/calibration.py": "seeded by the event's id",
+    "thalweg/bench/rewording.py": "seeded choices of words",
     "thalweg/bench/trust.py": "a seeded choice of questions",
     "thalweg/process/http_door.py": "the bearer token is made here",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from processors.memory.rules.statement import word_set
+from processors.memory.rules.words import word_set
 from tests.e2e.program import Program
 from tests.e2e.test_agent import call, over_stdio
 

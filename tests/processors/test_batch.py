@@ -279,7 +279,7 @@ def test_what_a_failed_commit_may_have_changed_is_read_from_the_table_again(stor
     assert store.writer.find("talos_sessions", [key])[key]["goal"] == "learn"
 
 
-AFTER_OTHERS = {"valence_sources", "belief_corroborations"}
+AFTER_OTHERS = {"valence_sources", "belief_corroborations", "context_ends"}
 """Tables whose keys stand in rows that have to be read first."""
 
 

@@ -97,10 +97,13 @@ async def test_a_timer_waits_for_a_log_that_is_down_and_goes_on(tmp_path: Path) 
 
 def test_every_timer_of_a_domain_is_found() -> None:
     parts = StageParts(None)
-    assert [timer.name for timer in timers(TimerParts(parts, Settings()))] == ["age_patterns"]
+    assert [timer.name for timer in timers(TimerParts(parts, Settings()))] == ["recalibrate", "age_patterns"]
     with_store = StageParts(None, StoreParts(None, None, None))  # type: ignore[arg-type]
     names = {
         is_on: [timer.name for timer in timers(TimerParts(with_store, Settings(observe_drift=is_on)))]
         for is_on in (True, False)
     }
-    assert names == {True: ["observe_drift", "age_patterns"], False: ["age_patterns"]}
+    assert names == {
+        True: ["observe_drift", "recalibrate", "age_patterns"],
+        False: ["recalibrate", "age_patterns"],
+    }

@@ -1,4 +1,4 @@
-"""Edges between the memories of a namespace and walks over them, as the log tells them."""
+"""What the log tells of a namespace besides what tools write: edges, walks over them, drift."""
 
 from __future__ import annotations
 
@@ -33,3 +33,12 @@ def cause_events(side: Side, words: str) -> Iterator[Event]:
         for cause, effect in permutations(side.ids["graph_memory"], 2)
     ]
     yield side.event("context.edges.found", 2, 0, edges=edges)
+
+
+def drift_events(side: Side) -> Iterator[Event]:
+    """Drift as a timer observed it, and as it was corrected."""
+    drift: dict[str, Any] = {"goal_id": side.mark, "severity": "severe", "trend": "stable"}
+    seen = {"alignment": 0.2, "baseline": 0.5, "drift_score": 0.3, "rotation": 0.1, "samples": 20, "memories": 30}
+    added = {"strategy": "goal_reinforcement", "goal_weight": 0.25, "view_weights": [1 / 13] * 13, "penalty": 0.0}
+    yield side.event("context.drift.observed", 1, 0, **drift, **seen)
+    yield side.event("context.drift.corrected", 1, 0, **drift, **added)

@@ -21,7 +21,7 @@ from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPO
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
-from tests.security.graph_edges import cause_events, walk_events
+from tests.security.graph_edges import cause_events, drift_events, walk_events
 from tests.security.side import Side
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
@@ -364,8 +364,7 @@ async def _context_graph(side: Side) -> None:
     for modality in ("text", "code", "text"):
         content = {"content": side.say(f"The {WORDS}, noted as {modality}."), "modality": modality, "tags": [side.mark]}
         kept = await side.ok("store_memory", **content, rationale=side.say("for the workshop"))
-        side.know("record", kept["fingerprintId"])
-        side.know("graph_memory", kept["fingerprintId"])
+        side.know("graph_memory", side.know("record", kept["fingerprintId"]))
     content = {"content": side.say(f"{WORDS} again"), "rationale": side.say("for the next one")}
     side.know("record", (await side.ok("inject_context", **content))["fingerprintId"])
     results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
@@ -373,8 +372,7 @@ async def _context_graph(side: Side) -> None:
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
     await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
-    profile = (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"]
-    side.know("profile", profile)
+    profile = side.know("profile", (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"])
     await side.ok("manage_teleological_profile", action="read", profile_id=profile)
     side.know("vector", (await side.ok("fuse_embeddings", memory_id=kept["fingerprintId"]))["vector_id"])
     computed = await side.ok("compute_teleological_vector", content=side.say(f"The {WORDS}, computed."))
@@ -384,26 +382,21 @@ async def _context_graph(side: Side) -> None:
     found = await side.ok("search_graph", query=side.say(WORDS))
     near, far = found["results"][0]["fingerprintId"], found["results"][-1]["fingerprintId"]
     for judged in (*[near] * FIRST_OBSERVED, far):  # what is judged drifts, so that a threshold follows
-        about = {"query_vector_id": found["query_vector_id"], "result_vector_id": judged}
+        about["query_vector_id"], about["result_vector_id"] = found["query_vector_id"], judged
         await side.ok("update_synergy_matrix", **about, feedback="relevant")
     await side.ok("trigger_recalibration", level=1)
     for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
         side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
     [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
-    side.know("record", merged["memory_id"])
-    side.know("graph_memory", merged["memory_id"])
+    side.know("graph_memory", side.know("record", merged["memory_id"]))
     for number in ("first", "second"):  # themes are looked for in three memories at least, and some were merged
-        content = side.say(f"The {number} of the {WORDS} that came later.")
-        side.know("record", (await side.ok("store_memory", content=content))["fingerprintId"])
+        told = side.say(f"The {number} of the {WORDS} that came later.")
+        side.know("record", (await side.ok("store_memory", content=told))["fingerprintId"])
     north_star = await side.ok("auto_bootstrap_north_star", confidence_threshold=0)
     side.know("goal", north_star["bootstrap_result"]["goal_id"])
     for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
         side.know("goal", goal["goal_id"])
-    drift: dict[str, Any] = {"goal_id": side.mark, "severity": "severe", "trend": "stable"}
-    seen = {"alignment": 0.2, "baseline": 0.5, "drift_score": 0.3, "rotation": 0.1, "samples": 20, "memories": 30}
-    await _publish(side, side.event("context.drift.observed", 1, 0, **drift, **seen))
-    added = {"strategy": "goal_reinforcement", "goal_weight": 0.25, "view_weights": [1 / 13] * 13, "penalty": 0.0}
-    await _publish(side, side.event("context.drift.corrected", 1, 0, **drift, **added))
+    await _publish(side, *drift_events(side))
     await side.ok("adjust_coupling", new_K=3)
     await side.ok("adjust_neuromodulator", modulator="serotonin", delta=0.1)
     await side.ok("trigger_workspace_broadcast", memory_id=kept["fingerprintId"], force=True)

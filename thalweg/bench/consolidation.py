@@ -1,8 +1,8 @@
-"""`thalweg bench consolidation`: whether what says the same becomes one, and whether searches lose by it, over MCP.
+"""`thalweg bench consolidation`: whether what says the same becomes one, and what searches lose.
 
-Each turn of a conversation is stored, and again with one to three words changed (`rewording.py`). Then the node is asked
-to consolidate. Reported are the share of the pairs that became one, how many memories of two turns did, and before and
-after how much of the gold is among the first ten of `search_graph`, and how many of the ten repeat another one.
+Each turn of a conversation is stored, and again with one to three words changed (`rewording.py`). Then the node is
+asked to consolidate. Reported are the share of the pairs that became one, how many memories of two turns did, and
+before and after how much of the gold is among the first ten of `search_graph`, and how many of the ten repeat one.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ async def _searched(
     questions: int | None,
     turns_of: Mapping[str, set[str]] | None = None,
 ) -> tuple[float, float]:
-    """How much of the gold is among the first ten, and how many of these repeat a turn that stands above; per cent."""
+    """Per cent of the gold among the first ten, and of these that repeat a turn above."""
     recalls, rows, repeated = list[float](), 0, 0
     for question in conversation.questions[:questions]:
         answer = await _call(client, "search_graph", {"query": question.text, "topK": LIMIT})

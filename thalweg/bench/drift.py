@@ -77,7 +77,7 @@ def measure_drift(dataset: str, embedder: str) -> Report:
     return report
 
 
-class _Memory:
+class _Agent:
     """A node's memory of turns, over MCP."""
 
     def __init__(self, client: SocketClient) -> None:
@@ -106,7 +106,7 @@ async def _measure(first: Conversation, second: Conversation, embedder: str) -> 
         client = await SocketClient.open(directory / "home")
         try:
             await client.greet()
-            memory = _Memory(client)
+            memory = _Agent(client)
             for turn in first.turns[:half]:
                 await memory.store(first.name, turn)
             await _bootstrap(client)
@@ -129,7 +129,7 @@ async def _bootstrap(client: SocketClient) -> None:
     raise Unavailable("The node found no goal.")
 
 
-async def _watch(memory: _Memory, course: _Course, first: Conversation, second: Conversation) -> None:
+async def _watch(memory: _Agent, course: _Course, first: Conversation, second: Conversation) -> None:
     """Ask for the drift after each turn."""
     for place, turn in enumerate(first.turns[len(first.turns) // 2 :], 1):
         await memory.store(first.name, turn)
@@ -145,7 +145,7 @@ async def _watch(memory: _Memory, course: _Course, first: Conversation, second: 
             course.severe_after = min(course.severe_after, place)
 
 
-async def _correct(memory: _Memory, course: _Course, first: Conversation, second: Conversation) -> None:
+async def _correct(memory: _Agent, course: _Course, first: Conversation, second: Conversation) -> None:
     """Correct, and measure what searches return before and after."""
     questions = [
         (question, gold)
@@ -161,13 +161,13 @@ async def _correct(memory: _Memory, course: _Course, first: Conversation, second
     course.falls = {cut: before[1][cut] - after[1][cut] for cut in CUTS} if questions else {}
 
 
-def _gold(memory: _Memory, conversation: Conversation, question: Question) -> set[str]:
+def _gold(memory: _Agent, conversation: Conversation, question: Question) -> set[str]:
     """The memories that answer it; empty where one of them is not stored."""
     ids = {memory.ids.get(conversation.name + turn, "") for turn in question.turns}
     return set() if "" in ids else ids
 
 
-async def _searched(memory: _Memory, questions: Sequence[tuple[Question, set[str]]]) -> tuple[float, dict[int, float]]:
+async def _searched(memory: _Agent, questions: Sequence[tuple[Question, set[str]]]) -> tuple[float, dict[int, float]]:
     """The mean alignment of the first five results of neutral queries, and recall in percent by cut."""
     queries = [query for line in NEUTRAL.strip().splitlines() for query in line.split("|")]
     means = []

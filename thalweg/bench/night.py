@@ -63,7 +63,7 @@ WORDINGS: Mapping[str, Callable[[str], str]] = {
 
 @dataclass
 class _Gains:
-    """Percent points of R@10 that each question gains, by (night, wording, questions), for each conversation."""
+    """Points of R@10 that each question gains, by (night, wording, questions) and conversation."""
 
     points: dict[tuple[str, str, str], list[list[float]]] = field(default_factory=lambda: defaultdict(list))
 

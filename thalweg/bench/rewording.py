@@ -1,4 +1,4 @@
-"""A text with one to three words changed and its meaning kept: a synonym, a contraction, a filler more or less."""
+"""A text with one to three words changed and its meaning kept: a synonym, a filler more or less."""
 
 from __future__ import annotations
 

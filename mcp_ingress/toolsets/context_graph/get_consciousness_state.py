@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -25,38 +25,56 @@ from processors.context_graph.rules.workspace import BROADCAST_MS, THRESHOLD, co
 _FACTORS = ("integration", "reflection", "differentiation")
 
 
+class _State(NamedTuple):
+    """What is read of a session: its oscillators, meta score, workspace and ego."""
+
+    coupled: Coupled
+    meta: float
+    workspace: Workspace
+    ego: Ego
+
+
 async def get_consciousness_state(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """C of a session as it is now, its factors, workspace and identity."""
     session_id, now = arguments["session_id"], moment(call)
-
-    def query(cursor: duckdb.DuckDBPyConnection) -> tuple[Coupled, float, Workspace, Ego]:
-        coupled = read_coupled(cursor, call.namespace, session_id, now)
-        meta = meta_score(read_learning_scores(cursor, call.namespace, session_id))
-        return coupled, meta, read_workspace(cursor, call.namespace, session_id), ego_of(cursor, call, session_id)
-
-    (coupled, meta, workspace, ego), notes = await read_state(call, query)
-    r, psi = coupled.synchrony.order
-    found = Consciousness.of(r, meta, ego.purpose)
-    state, code = state_name(coupled, now)
-    last = coupled.last_recall_at
-    factors = {name: getattr(found, name) for name in _FACTORS}
+    read, notes = await read_state(call, lambda cursor: _read(cursor, call, session_id, now))
+    r, psi = read.coupled.synchrony.order
+    found = Consciousness.of(r, read.meta, read.ego.purpose)
+    state, code = state_name(read.coupled, now)
+    last = read.coupled.last_recall_at
     return {
         "success": True,
-        **{"r": r, "C": found.level, "meta_score": meta, "psi": psi, "state": state, "gwt_state": code, **factors},
-        "workspace": _workspace(workspace, now),
-        "identity": {
-            "coherence": ego.identity_coherence,
-            "status": ego.status,
-            "trajectory_length": ego.trajectory_length,
-            "purpose_vector": list(ego.purpose),
-        },
+        **{"r": r, "C": found.level, "meta_score": read.meta, "psi": psi, "state": state, "gwt_state": code},
+        **_factors(found),
+        "workspace": _workspace(read.workspace, now),
+        "identity": _identity(read.ego),
         "time_in_state_ms": 0 if last is None else max(0, (now - last) // timedelta(milliseconds=1)),
-        "component_analysis": {
-            **{f"{name}_sufficient": value >= SUFFICIENT for name, value in factors.items()},
-            "limiting_factor": found.limiting_factor,
-        },
         "session_id": session_id,
         **notes,
+    }
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, call: Call, session_id: str, now: datetime) -> _State:
+    return _State(
+        read_coupled(cursor, call.namespace, session_id, now),
+        meta_score(read_learning_scores(cursor, call.namespace, session_id)),
+        read_workspace(cursor, call.namespace, session_id),
+        ego_of(cursor, call, session_id),
+    )
+
+
+def _factors(found: Consciousness) -> dict[str, Any]:
+    factors = {name: getattr(found, name) for name in _FACTORS}
+    sufficient = {f"{name}_sufficient": value >= SUFFICIENT for name, value in factors.items()}
+    return {**factors, "component_analysis": {**sufficient, "limiting_factor": found.limiting_factor}}
+
+
+def _identity(ego: Ego) -> dict[str, Any]:
+    return {
+        "coherence": ego.identity_coherence,
+        "status": ego.status,
+        "trajectory_length": ego.trajectory_length,
+        "purpose_vector": list(ego.purpose),
     }
 
 

@@ -17,26 +17,21 @@ THRESHOLDS = {"conscious": STATES[2][0], "fragmented": STATES[1][0], "hypersync"
 
 async def get_kuramoto_sync(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The oscillators of a session as they are now."""
-    now = moment(call)
-    coupled, notes = await read_state(
-        call, lambda cursor: read_coupled(cursor, call.namespace, arguments["session_id"], now)
-    )
+    session_id, now = arguments["session_id"], moment(call)
+    coupled, notes = await read_state(call, lambda cursor: read_coupled(cursor, call.namespace, session_id, now))
     r, psi = coupled.synchrony.order
     last = coupled.last_recall_at
     return {
         "success": True,
-        "r": r,
-        "psi": psi,
-        "phases": list(coupled.synchrony.phases),
+        **{"r": r, "psi": psi, "phases": list(coupled.synchrony.phases), "synchronization": r},
         "natural_freqs": list(FREQUENCIES_HZ),
         "coupling": coupled.coupling,
         "omega_rad_s": list(OMEGA),
-        "synchronization": r,
         "state": state_name(coupled, now)[0],
         "elapsed_seconds": 0.0 if last is None else max(0.0, (now - last).total_seconds()),
         "embedding_labels": [f"E{number}" for number in range(1, VIEW_COUNT + 1)],
         "thresholds": THRESHOLDS,
-        "session_id": arguments["session_id"],
+        "session_id": session_id,
         **notes,
     }
 

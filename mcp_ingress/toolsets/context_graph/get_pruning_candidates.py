@@ -96,7 +96,8 @@ TOOL = Tool(
     toolset="context_graph",
     title="What could go",
     description="Identify memories that are candidates for pruning based on staleness, low alignment, redundancy, or "
-    "orphaned status; by `priority_score`, which importance and edges lower. Nothing is deleted. What is younger than a "
+    "orphaned status; by `priority_score`, which importance and edges lower. Nothing is deleted. What is younger "
+    "than a "
     "day is never listed; `redundant` can be merged by `trigger_consolidation`.",
     kind="read",
     handler=find_candidates,
@@ -117,7 +118,7 @@ TOOL = Tool(
                 "minimum": 0,
                 "maximum": 36_500,
                 "default": 30,
-                "description": "Minimum age in days for `stale` and `orphaned`; `stale` was not used for as long either",
+                "description": "Minimum age in days for `stale` and `orphaned`; `stale` was not used that long either",
             },
             "min_alignment": {
                 **_UNIT,

@@ -5,25 +5,19 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from typing import Any
 
-import duckdb
-
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.session_state import SESSION, moment, read_state
-from processors.context_graph.read.state import Workspace, read_workspace
-from processors.context_graph.rules.workspace import BROADCAST_MS, THRESHOLD, Candidate, competing
+from processors.context_graph.read.state import read_workspace
+from processors.context_graph.rules.workspace import BROADCAST_MS, THRESHOLD, Contender, competing
 from streams.clock import format_time
 
 
 async def get_workspace_status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The workspace of a session as it is now."""
-    now = moment(call)
-
-    def query(cursor: duckdb.DuckDBPyConnection) -> Workspace:
-        return read_workspace(cursor, call.namespace, arguments["session_id"])
-
-    found, notes = await read_state(call, query)
+    session_id, now = arguments["session_id"], moment(call)
+    found, notes = await read_state(call, lambda cursor: read_workspace(cursor, call.namespace, session_id))
     candidates, last = competing(found.candidates, now), found.broadcast_at
     return {
         "success": True,
@@ -36,12 +30,12 @@ async def get_workspace_status(call: Call, arguments: dict[str, Any]) -> dict[st
         "broadcast_duration_ms": BROADCAST_MS,
         "last_broadcast_at": None if last is None else format_time(last.replace(tzinfo=UTC)),
         "wta": {"winner": found.memory_id, "winner_score": found.score, "history_length": found.broadcasts},
-        "session_id": arguments["session_id"],
+        "session_id": session_id,
         **notes,
     }
 
 
-def _shown(candidate: Candidate) -> dict[str, Any]:
+def _shown(candidate: Contender) -> dict[str, Any]:
     numbers = {"r": candidate.r, "importance": candidate.importance, "alignment": candidate.alignment}
     return {"memory_id": candidate.memory_id, "score": candidate.score, **numbers}
 

@@ -1,4 +1,4 @@
-"""Ids of merged memories among a tool's arguments: the memory that stands for one is taken, and the answer says so."""
+"""Ids of merged memories among a tool's arguments: the memory that stands for one is taken."""
 
 from __future__ import annotations
 

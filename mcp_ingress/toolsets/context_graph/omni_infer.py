@@ -51,7 +51,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Inference:
     """A path that answers, to the memory `end`. `back`: the path the other way; the rest is of a hypothesis."""
 
     end: str
@@ -133,7 +133,7 @@ def _ends(
 
 def _paths(
     cursor: duckdb.DuckDBPyConnection, call: Call, direction: str, source: str, target: str | None
-) -> list[_Found]:
+) -> list[_Inference]:
     """What answers, best first."""
     namespace = call.namespace
     if direction == "abduction":
@@ -147,28 +147,28 @@ def _paths(
     if path is None:
         return []
     if direction != "bidirectional":
-        return [_Found(target, path)]
+        return [_Inference(target, path)]
     back = effects(edges_ahead(cursor, namespace, last), last).get(first)
-    return [] if back is None else [_Found(target, path, back)]
+    return [] if back is None else [_Inference(target, path, back)]
 
 
-def _hypotheses(cursor: duckdb.DuckDBPyConnection, namespace: str, effect: str, wanted: str | None) -> list[_Found]:
+def _hypotheses(cursor: duckdb.DuckDBPyConnection, namespace: str, effect: str, wanted: str | None) -> list[_Inference]:
     edges = edges_behind(cursor, namespace, effect)
     candidates = {edge.source_id for edge in edges} - {effect}
     known = read_path_memories(cursor, namespace, candidates, 0)
     ranked = abduce(edges, effect, {one: memory.importance for one, memory in known.items()})
-    found = [_Found(one.path.ids[0], one.path, None, one.posterior, rank) for rank, one in enumerate(ranked, 1)]
+    found = [_Inference(one.path.ids[0], one.path, None, one.posterior, rank) for rank, one in enumerate(ranked, 1)]
     return [one for one in found if wanted in (None, one.end)]
 
 
-def _bridges(cursor: duckdb.DuckDBPyConnection, call: Call, source: str, wanted: str | None) -> list[_Found]:
+def _bridges(cursor: duckdb.DuckDBPyConnection, call: Call, source: str, wanted: str | None) -> list[_Inference]:
     """Strong paths to memories of another matter, modality or tags, the strongest first."""
     paths = effects(edges_ahead(cursor, call.namespace, source), source)
     strong = {end: path for end, path in paths.items() if path.strength >= LEAST_BRIDGE and wanted in (None, end)}
     memories = read_path_memories(cursor, call.namespace, [source, *strong], 0)
     near = _near(call.services.indexes, call.namespace, source, list(strong))
     found = [
-        _Found(end, path)
+        _Inference(end, path)
         for end, path in strong.items()
         if end in memories and (end not in near or _differ(memories[source], memories[end]))
     ]
@@ -190,7 +190,7 @@ def _differ(one: PathMemory, other: PathMemory) -> bool:
     return one.modality != other.modality or (bool(one.tags or other.tags) and not set(one.tags) & set(other.tags))
 
 
-def _row(direction: str, source: str, found: _Found, memories: Mapping[str, PathMemory]) -> Row:
+def _row(direction: str, source: str, found: _Inference, memories: Mapping[str, PathMemory]) -> Row:
     hops = len(found.path.edges)
     row = {
         "direction": direction,

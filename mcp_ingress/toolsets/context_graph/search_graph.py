@@ -129,7 +129,7 @@ def _deep(query: Query, least: float) -> Query:
 def _corrected(
     reader: FingerprintReader, correction: Correction, hits: list[SearchHit], call: Call
 ) -> tuple[list[SearchHit], Mapping[str, float]]:
-    """The hits as the correction of drift in force orders them, and what it adds to scores; as they are without one."""
+    """The hits as the correction of drift orders them, and what it adds; as they are without one."""
     goal = None if correction.is_empty else read_north_star(reader.cursor, reader.namespace)
     if goal is None:
         return hits, {}
@@ -193,7 +193,7 @@ def _asked(
 
 
 def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:
-    """What modulators and a broadcast make of this search; nothing is read where nothing was ever adjusted."""
+    """What modulators and a broadcast make of this search; nothing is read before the first."""
     session_id = call.session_id or call.connection.open_session_id or WHOLE
     is_adjusted = call.services.may_hold(MODULATORS, (call.namespace,))
     is_broadcast = call.services.may_hold(WORKSPACES, (call.namespace, session_id))

@@ -1,4 +1,4 @@
-"""What the tools share that tell the state of a session: its argument, and waiting for what searches have left."""
+"""What the tools share that tell the state of a session: its argument, and the waiting."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def moment(call: Call) -> datetime:
 async def read_state(
     call: Call, query: Callable[[duckdb.DuckDBPyConnection], State]
 ) -> tuple[State, Mapping[str, Any]]:
-    """What the query reads once the caller's writes and searches are applied, and `stale` where they are not yet."""
+    """What the query reads once the caller's writes and searches are applied, else with `stale`."""
     left = await call.own_records()
     await call.applied(call.read_token.merged(left), timeout_s=call.services.limits.read_wait_s)
     is_fresh = await call.fresh()

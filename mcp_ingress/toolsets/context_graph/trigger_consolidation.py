@@ -117,7 +117,7 @@ TOOL = Tool(
                 "type": "string",
                 "enum": STRATEGIES,
                 "default": "similarity",
-                "description": "`temporal`: only what was created within 24 hours of each other; `semantic`: only what is "
+                "description": "`temporal`: only what was created within 24 hours; `semantic`: only what is "
                 "near to the North Star",
             },
             "min_similarity": {

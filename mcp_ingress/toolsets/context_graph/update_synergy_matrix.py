@@ -40,7 +40,7 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _found(call: Call, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the search left, else the alignments of two memories as they are now, which may have been followed.
+    """What the search left, else the alignments of two memories, or of their successors, as they are.
 
     Raises Refused.
     """

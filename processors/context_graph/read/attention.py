@@ -1,4 +1,4 @@
-"""What modulators and the last broadcast make of a search: read where something was adjusted or broadcast at all."""
+"""What modulators and the last broadcast make of a search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODULATORS, WORKSPACES = "context_modulators", "context_workspaces"
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The levels of the modulators, and the memory that was broadcast in the last five minutes, if one was."""
+    """The levels of the modulators, and the memory that was broadcast in the last five minutes."""
 
     levels: Levels = field(default_factory=Levels)
     broadcast_id: str | None = None

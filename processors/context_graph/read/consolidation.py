@@ -1,4 +1,4 @@
-"""Finds what can be consolidated: the groups of memories that a merge would make one, ready for its event."""
+"""Finds what can be consolidated: groups of memories that a merge would make one."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class DriftReader:
         return Observation(self.goal, timeframe, now, baseline, drift, trend, buckets, len(within), len(stored))
 
     def against_goal(self, ids: Sequence[str]) -> tuple[WindowDrift, Baseline] | None:
-        """How far these memories have drifted from the goal; None where none of them, or of it, can be compared."""
+        """How far these memories have drifted from the goal; None where none can be compared."""
         baseline = self.cache.baseline(self._key) or self._baseline(self._stored())
         rows = self.purpose_vectors(ids)
         return (drift_of(baseline, np.array(list(rows.values()))), baseline) if baseline and rows else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from processors.context_graph.rules.consolidation import Memory, Pair, say_the_same
+from processors.context_graph.rules.consolidation import LivingMemory, Pair, say_the_same
 from processors.context_graph.rules.near_pairs import near_pairs
 from processors.context_graph.rules.restatements import ordinary_words
 from storage.search.index_set import IndexSet
@@ -36,7 +36,7 @@ class Duplicates:
     ordinary: frozenset[str]
 
 
-def read_living(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int | None = None) -> list[Memory]:
+def read_living(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int | None = None) -> list[LivingMemory]:
     """The memories that were not merged, those that were stored last first."""
     rows = execute(
         cursor,
@@ -45,17 +45,17 @@ def read_living(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int | N
         "ORDER BY last_stored_at DESC, memory_id LIMIT ?",
         [namespace, most],
     ).fetchall()
-    return [Memory(*row) for row in rows]
+    return [LivingMemory(*row) for row in rows]
 
 
 def find_duplicates(
     indexes: IndexSet,
-    memories: Sequence[Memory],
+    memories: Sequence[LivingMemory],
     least: float,
     fits: Callable[[Sequence[Pair]], Sequence[Pair]],
     until: float,
 ) -> Duplicates:
-    """Compare memories that have a vector with each other, those that come first first, until a monotonic time.
+    """Compare memories that have a vector with each other, in their order, until a monotonic time.
 
     `fits` leaves of pairs that say the same those that may be named.
     """

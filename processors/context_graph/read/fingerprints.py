@@ -259,7 +259,7 @@ class FingerprintReader:
         return _Tokens(parts) if count else None
 
     def placed(self, labels: Sequence[int]) -> list[PlacedTokens]:
-        """The memories with these labels whose tokens are stored, and where these stand in their first MAX_CHARS."""
+        """The memories with these labels whose tokens are stored, and where these stand in the text."""
         rows = execute(
             self.cursor,
             f'SELECT label, record_id, left(text, {MAX_CHARS}), "offset" FROM documents '
@@ -282,7 +282,7 @@ class FingerprintReader:
         return token_features(tokens.ids, tokens.codes, starts, spans).pools
 
     def _text_starts(self, text: str, tokens: _Tokens) -> np.ndarray | None:
-        """Where the tokens of a stored text begin in it, passage by passage; None where they are not this text's."""
+        """Where the tokens of a stored text begin in it, by passage; None where they are another text's."""
         starts = []
         for passage, ids, _ in tokens.parts:
             begin, end = (0, len(text)) if passage is None else (passage.start, passage.end)

@@ -27,7 +27,7 @@ class GoalAlignments:
     def of(
         self, reader: FingerprintReader, purposes: Purposes, goal: Goal, memory_ids: Sequence[str], until: float
     ) -> dict[str, float]:
-        """The mean alignment of memories with a goal, -1 to 1, by id; of those that were computed by a monotonic time.
+        """By id the mean alignment of memories with a goal, -1 to 1, as far as time allows.
 
         What was computed once is there at once; the rest is a millisecond or so for each memory.
         """

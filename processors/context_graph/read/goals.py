@@ -52,7 +52,7 @@ class Purposes:
                 self._found.popitem(last=False)
 
     def north_star(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> Goal | None:
-        """The goal that was bootstrapped, as `read_north_star`; its members are read again only when it has changed."""
+        """The goal that was bootstrapped; its members are read again only when it has changed."""
         row = execute(
             cursor,
             "SELECT event_id FROM context_goals WHERE namespace = ? AND goal_id = ?",

@@ -1,4 +1,4 @@
-"""Reads how each living memory stands: how old, used, joined and aligned it is, and what else says the same."""
+"""Reads how old, used, joined and aligned each living memory is, and what else says the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from processors.context_graph.read.duplicates import find_duplicates, read_living
 from processors.context_graph.read.fingerprints import FingerprintReader
-from processors.context_graph.rules.consolidation import Memory, Pair
+from processors.context_graph.rules.consolidation import LivingMemory, Pair
 from processors.context_graph.rules.pruning import NEAR_DUPLICATE, Standing, standing_for
 from storage.statements import execute
 
@@ -25,7 +25,7 @@ WHERE s.namespace = $1 AND s.status = 'active'"""
 
 
 def read_standings(reader: FingerprintReader, now: datetime, until: float) -> tuple[list[Standing], bool]:
-    """How each memory stands at a time (UTC without a zone), but for its alignment; those stored last first.
+    """How each memory stands at a time (UTC without a zone), those stored last first.
 
     The second value: whether there was time, until that monotonic one, to compare all memories with each other.
     """
@@ -54,7 +54,7 @@ def _redundant(pairs: Sequence[Pair], states: Mapping[str, Sequence[Any]]) -> di
     return standing_for(others, rank)
 
 
-def _standing(memory: Memory, state: Sequence[Any], now: datetime, redundant_with: str | None) -> Standing:
+def _standing(memory: LivingMemory, state: Sequence[Any], now: datetime, redundant_with: str | None) -> Standing:
     _, accessed_at, created_at, connections = state
     return Standing(
         memory.memory_id,

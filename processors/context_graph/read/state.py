@@ -1,4 +1,4 @@
-"""Reads the state by which Context Graph searches: how far the views agree, modulators, what was broadcast."""
+"""Reads the state by which Context Graph searches: agreement of views, modulators, broadcast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from processors.context_graph.rules.agreement import agreement
 from processors.context_graph.rules.consciousness import HISTORY
 from processors.context_graph.rules.modulators import ADJUSTED, Levels
 from processors.context_graph.rules.oscillators import COUPLING, Synchrony, settled
-from processors.context_graph.rules.workspace import WHOLE, Candidate
+from processors.context_graph.rules.workspace import WHOLE, Contender
 from storage.statements import execute
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MOST_RECALLS = 8
 """Of the recalls before these nothing would be left in the agreement."""
 
 
-class Recall(NamedTuple):
+class RecallViews(NamedTuple):
     """What one search returned. `alignments`: (results, 13), best first, NaN where a view says nothing."""
 
     at: datetime
@@ -45,30 +45,31 @@ class Coupled:
 class Workspace:
     """What competes in a session, and what was broadcast last; times are UTC without a zone."""
 
-    candidates: Sequence[Candidate] = ()
+    candidates: Sequence[Contender] = ()
     memory_id: str | None = None
     score: float | None = None
     broadcast_at: datetime | None = None
     broadcasts: int = 0
 
 
-def read_recalls(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> list[Recall]:
-    """The last MOST_RECALLS searches of a session that told alignments, oldest first; of `default` all sessions'."""
+def read_recalls(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> list[RecallViews]:
+    """The last MOST_RECALLS searches of a session, oldest first; of `default` those of all sessions."""
     own = "" if session_id == WHOLE else "AND session_id = $2"
     rows = execute(
         cursor,
         "WITH last AS (SELECT event_id FROM context_recalls WHERE namespace = $1 AND rank = 1 "
-        f"AND alignments IS NOT NULL AND $2 IS NOT NULL {own} ORDER BY recalled_at DESC, event_id LIMIT {MOST_RECALLS}) "
+        f"AND alignments IS NOT NULL AND $2 IS NOT NULL {own} "
+        f"ORDER BY recalled_at DESC, event_id LIMIT {MOST_RECALLS}) "
         "SELECT any_value(recalled_at), list(alignments ORDER BY rank) FROM context_recalls "
         "WHERE namespace = $1 AND event_id IN (FROM last) AND alignments IS NOT NULL "
         "GROUP BY event_id ORDER BY 1, event_id",
         [namespace, session_id],
     ).fetchall()
-    return [Recall(at, np.array(alignments, np.float64)) for at, alignments in rows]
+    return [RecallViews(at, np.array(alignments, np.float64)) for at, alignments in rows]
 
 
 def read_coupled(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Coupled:
-    """The oscillators as they are now: settled under the agreement of the last recalls, turned since the last one."""
+    """The oscillators now: settled under the agreement of the last recalls, turned since then."""
     row = execute(cursor, "SELECT coupling FROM context_couplings WHERE namespace = ?", [namespace]).fetchone()
     coupling = COUPLING if row is None else float(row[0])
     recalls = read_recalls(cursor, namespace, session_id)
@@ -97,7 +98,7 @@ def read_workspace(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id
         [namespace, session_id],
     ).fetchone()
     return (
-        Workspace() if row is None else Workspace([Candidate.of_json(each) for each in orjson.loads(row[0])], *row[1:])
+        Workspace() if row is None else Workspace([Contender.of_json(each) for each in orjson.loads(row[0])], *row[1:])
     )
 
 

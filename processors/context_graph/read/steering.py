@@ -23,10 +23,12 @@ WITH living AS (
     WHERE m.namespace = $1 AND NOT EXISTS
         (FROM context_ends e WHERE e.namespace = m.namespace AND e.memory_id = m.memory_id)),
 edges AS (
-    SELECT source_id, target_id, kind, weight FROM context_edge_states WHERE namespace = $1 AND weight >= {LEAST_WEIGHT}),
+    SELECT source_id, target_id, kind, weight FROM context_edge_states
+    WHERE namespace = $1 AND weight >= {LEAST_WEIGHT}),
 connected AS (SELECT source_id AS memory_id FROM edges UNION SELECT target_id FROM edges),
 duplicates AS (
-    SELECT DISTINCT greatest(source_id, target_id) AS memory_id FROM edges WHERE kind = 'similar' AND weight >= {DUPLICATE})
+    SELECT DISTINCT greatest(source_id, target_id) AS memory_id FROM edges
+    WHERE kind = 'similar' AND weight >= {DUPLICATE})
 SELECT count(*), count(c.memory_id), count(d.memory_id), count(*) FILTER (quality < {LOW_QUALITY}),
        coalesce(avg(quality), 0.0), coalesce(avg(quality) FILTER (d.memory_id IS NOT NULL), 0.0)
 FROM living l LEFT JOIN connected c USING (memory_id) LEFT JOIN duplicates d USING (memory_id)"""

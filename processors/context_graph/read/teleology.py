@@ -163,7 +163,8 @@ def _ids(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray) 
 def _first_ids(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int, also: str = "") -> list[str]:
     rows = execute(
         cursor,
-        f'SELECT record_id FROM documents d WHERE namespace = ? AND toolset = ? {also} ORDER BY "offset", label LIMIT ?',
+        f"SELECT record_id FROM documents d WHERE namespace = ? AND toolset = ? {also} "
+        'ORDER BY "offset", label LIMIT ?',
         [namespace, TOOLSET, most],
     ).fetchall()
     return [str(row[0]) for row in rows]

@@ -25,7 +25,7 @@ def _observed(logged: LoggedEvent, rows: Rows) -> Outcome:
     data = logged.event.data
     told = {name: data[name] for name in _OBSERVED}
     moved = data.get("most_drifted_embedders") or []
-    rows.put(OBSERVATIONS, {"observed_at": at(logged.event.time), **told, "most_drifted_embedders": moved})
+    rows.insert(OBSERVATIONS, {"observed_at": at(logged.event.time), **told, "most_drifted_embedders": moved})
     return Outcome()
 
 
@@ -41,7 +41,7 @@ def _corrected(logged: LoggedEvent, rows: Rows) -> Outcome:
     rows.put(CORRECTIONS, {name: data.get(name) for name in _IN_FORCE} | about)
     told = {name: data.get(name) for name in _TOLD}
     how = {"is_forced": bool(data.get("forced")), "is_automatic": bool(data.get("automatic"))}
-    rows.put(HISTORY, told | how | about)
+    rows.insert(HISTORY, told | how | about)
     return Outcome(result={"version": about["version"], "event_id": event.id})
 
 

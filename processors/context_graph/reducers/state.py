@@ -14,8 +14,8 @@ from processors.context_graph.rules.workspace import (
     IMPORTANCE,
     THRESHOLD,
     WHOLE,
-    Candidate,
     Competition,
+    Contender,
     compete,
 )
 from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
@@ -84,8 +84,8 @@ def _broadcast(logged: LoggedEvent, rows: Rows) -> Outcome:
     session_id = _session(event)
     row = rows.get(WORKSPACES, session_id) or {"candidates": [], "broadcasts": 0}
     importance, alignment = _number(data.get("importance"), IMPORTANCE), _number(data.get("alignment"), ALIGNMENT)
-    new = Candidate(data["memory_id"], _number(data.get("r"), 0.0), importance, alignment, moment)
-    known = [Candidate.of_json(each) for each in row["candidates"]]
+    new = Contender(data["memory_id"], _number(data.get("r"), 0.0), importance, alignment, moment)
+    known = [Contender.of_json(each) for each in row["candidates"]]
     found = compete(known, new, _number(data.get("threshold"), THRESHOLD), is_forced=bool(data.get("force")))
     rows.put(WORKSPACES, {**row, "session_id": session_id, **_after(found, new, row["broadcasts"])})
     told: dict[str, Any] = {"importance": importance, "alignment": alignment, "r": new.r, "score": new.score}
@@ -98,7 +98,7 @@ def _broadcast(logged: LoggedEvent, rows: Rows) -> Outcome:
     )
 
 
-def _after(found: Competition, new: Candidate, broadcasts: int) -> dict[str, Any]:
+def _after(found: Competition, new: Contender, broadcasts: int) -> dict[str, Any]:
     """What changes in the row of a workspace."""
     changed: dict[str, Any] = {"candidates": [each.as_json() for each in found.candidates]}
     if found.was_selected:

@@ -78,7 +78,7 @@ def near_enough(least: float, levels: Levels) -> float:
 
 
 def _by_views(scores: np.ndarray, aligned: np.ndarray | None, serotonin: float) -> np.ndarray:
-    """Towards the first view alone below the baseline, towards the mean of all that say something above it."""
+    """Below the baseline towards the first view alone, above it towards the mean of all."""
     if aligned is None:
         return scores
     turn = (serotonin - SEROTONIN.baseline) / (SEROTONIN.most - SEROTONIN.baseline)
@@ -97,7 +97,7 @@ def _dopamine(levels: Levels) -> float:
 
 
 def _session_attention(pool: Pool, dopamine: float) -> np.ndarray:
-    """[n]: the attention that the session of each result has, of what all have; 0 of a result without a session."""
+    """[n]: the share of attention that the session of each result has; 0 without a session."""
     shares = attention(pool.scores, dopamine)
     of: dict[str, float] = {}
     for session, share in zip(pool.sessions, shares, strict=True):

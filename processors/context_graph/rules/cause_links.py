@@ -182,7 +182,7 @@ def similarity(part: Part, by: Part, rarity: Mapping[str, float]) -> float:
 
 
 def tells(claim: CausalClaim, text: CausalText, rarity: Mapping[str, float]) -> float:
-    """S of a claim and a memory that tells it; 0 where it tells the other part rather, or in the other role.
+    """S of a claim and a memory that tells it; 0 where it tells the other part, or in the other role.
 
     A cause is told by what a memory says, or states as an effect; an effect by what it says, unless that was before
     something, or states as a cause.

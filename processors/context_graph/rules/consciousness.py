@@ -1,4 +1,4 @@
-"""The consciousness level C of a namespace, and what it is made of: numbers that the seed asks for.
+"""The consciousness level C of a namespace, and what it is made of: shown, and used by nothing.
 
 `C = r · σ(4m − 2) · H`: how far the views agree, how well the last learning scores were foreseen, and how evenly the
 purpose is spread over the views.
@@ -65,7 +65,7 @@ def meta_score(scores: Sequence[tuple[str, float]]) -> float:
 
 
 def meta_scores(scores: Sequence[tuple[str, float]]) -> list[float]:
-    """The running mean of how well each learning score was foreseen from those before it of the same modality.
+    """The running mean of how well each score was foreseen from those before it of its modality.
 
     scores: (modality, learning score) of each measured memory, oldest first. The first of a modality is foreseen by
     nothing, and says nothing.

@@ -30,7 +30,7 @@ MAX_TEXT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class LivingMemory:
     """A living memory as it is compared. `created_at` is UTC without a zone; `merged_from`: it was made by a merge."""
 
     memory_id: str
@@ -53,8 +53,8 @@ class Memory:
 class Pair:
     """Two memories, and their cosine."""
 
-    first: Memory
-    second: Memory
+    first: LivingMemory
+    second: LivingMemory
     similarity: float
 
 
@@ -62,12 +62,12 @@ class Pair:
 class Group:
     """Memories that become one. `similarity`: the lowest cosine by which it hangs together; `pairs`: how many do."""
 
-    members: list[Memory]
+    members: list[LivingMemory]
     similarity: float
     pairs: int = 1
 
 
-def say_the_same(one: Memory, other: Memory, ordinary: frozenset[str]) -> bool:
+def say_the_same(one: LivingMemory, other: LivingMemory, ordinary: frozenset[str]) -> bool:
     """Whether every text of the one restates every text of the other."""
     if one.modality != other.modality:
         return False
@@ -75,7 +75,7 @@ def say_the_same(one: Memory, other: Memory, ordinary: frozenset[str]) -> bool:
     return len(told) == 1 and all(restate(a, b) for a in one.parts for b in other.parts)
 
 
-def fits(strategy: str, one: Memory, other: Memory, alignments: Mapping[str, float] | None) -> bool:
+def fits(strategy: str, one: LivingMemory, other: LivingMemory, alignments: Mapping[str, float] | None) -> bool:
     """Whether two memories that say the same may become one. `alignments`: with the goal, by memory; None without."""
     if strategy == TEMPORAL and abs(one.created_at - other.created_at) > TOGETHER:
         return False
@@ -86,8 +86,8 @@ def fits(strategy: str, one: Memory, other: Memory, alignments: Mapping[str, flo
     return is_near and abs(first - second) <= SAME_ALIGNMENT + 1e-9
 
 
-def grouped(pairs: Iterable[Pair], same: Callable[[Memory, Memory], bool]) -> list[Group]:
-    """The groups that pairs hang together in, the nearest pairs first; `same` is asked of members that no pair names."""
+def grouped(pairs: Iterable[Pair], same: Callable[[LivingMemory, LivingMemory], bool]) -> list[Group]:
+    """The groups that pairs hang together in; `same` is asked of members that no pair names."""
     of: dict[str, Group] = {}
     known = set()
     for pair in sorted(pairs, key=lambda one: (-one.similarity, one.first.memory_id, one.second.memory_id)):
@@ -110,8 +110,8 @@ def grouped(pairs: Iterable[Pair], same: Callable[[Memory, Memory], bool]) -> li
     return list({id(group): group for group in of.values()}.values())
 
 
-def merged_text(members: Sequence[Memory]) -> str:
-    """The texts of the members, oldest first, each once: of those that differ in case or punctuation alone the first."""
+def merged_text(members: Sequence[LivingMemory]) -> str:
+    """The texts of the members, oldest first, each once, whatever its case and punctuation."""
     texts: dict[str, str] = {}
     for member in sorted(members, key=_age):
         for part in member.parts:
@@ -151,5 +151,5 @@ def fitting(groups: Iterable[dict[str, Any]], largest: int) -> list[dict[str, An
     return kept
 
 
-def _age(memory: Memory) -> tuple[datetime, str]:
+def _age(memory: LivingMemory) -> tuple[datetime, str]:
     return memory.created_at, memory.memory_id

@@ -1,4 +1,4 @@
-"""Whether a session still is what it was: how near its last memories are to the purpose, and to what it recalls."""
+"""Whether a session still is what it was: how near its memories are to purpose and recalls."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Ego:
 
 
 def running_purpose(purposes: Sequence[np.ndarray]) -> np.ndarray:
-    """[13]: the running mean of purpose vectors, oldest first; zeros without any, and where a view is not there."""
+    """[13]: the running mean of purpose vectors, oldest first; 0 where a view is not there."""
     mean: np.ndarray | None = None
     for one in purposes:
         known = np.nan_to_num(np.asarray(one, np.float64))
@@ -57,7 +57,7 @@ def running_purpose(purposes: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def identity_coherence(drift: WindowDrift, *, has_errors: bool) -> float:
-    """1 where the last memories are as the goal's are, HEALTHY, WARNING and DEGRADED where a worse severity begins."""
+    """1 where memories are as the goal's; HEALTHY, WARNING, DEGRADED where a worse severity begins."""
     if has_errors:
         return float(np.interp(drift.distance, _DISTANCES, _COHERENCES))
     return float(np.interp(drift.drift_score, _FALLS, _COHERENCES))
@@ -69,7 +69,7 @@ def identity_status(severity: Severity) -> str:
 
 
 def alike(purpose: np.ndarray, recalled: Sequence[np.ndarray]) -> float:
-    """The cosine of a purpose and the mean one of recalled memories, in [-1, 1]; 0 where one of them is not there."""
+    """The cosine of a purpose and the mean one of recalled memories; 0 where one is not there."""
     if not len(recalled):
         return 0.0
     mean = np.nan_to_num(np.stack(recalled)).mean(axis=0)

@@ -80,7 +80,7 @@ def _age(row: Row) -> tuple[Any, ...]:
 
 
 def _made_of(event: Event, group: Mapping[str, Any], members: Sequence[Row]) -> Row:
-    """The row of the new memory, as old as the oldest of those that it is made of, which are in order of age."""
+    """The row of the new memory, as old as the oldest of its sources, which come in order of age."""
     first, content, tags = members[0], group["content"], united(member["tags"] for member in members)
     learned = next((member for member in members if member["learning_score"] is not None), first)
     searched = words_of(content, first["modality"], group.get("rationale"), tags)

@@ -103,7 +103,7 @@ def keep_reads(event: Event) -> Iterable[tuple[str, Key]]:
 
 
 def keep(event: Event, rows: Rows) -> Kept:
-    """Keep the content of an event as a new memory, or count it for the one that has it or stands for that one.
+    """Keep the content of an event as a new memory, or count it for the one that has or stands for it.
 
     `refusal` has let it pass. Of what is there already the tags are united, the importance is the higher one, and what
     it lacks is added: rationale, learning.

@@ -1,4 +1,4 @@
-"""The four modulators: levels that go back to their baselines by themselves, and what a change of one does to others.
+"""The four modulators: levels that go back to their baselines, and what one does to others.
 
 A level at a time is a function of the last change and of the time since: it does not depend on how often it is read.
 """

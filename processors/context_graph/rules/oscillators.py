@@ -1,4 +1,4 @@
-"""Thirteen coupled oscillators, one a view (Kuramoto): the more the views agree, the more of them keep time together.
+"""Thirteen coupled oscillators, one a view: the more the views agree, the more keep time.
 
 `dθᵢ/dt = ωᵢ + (1/13) Σⱼ K·Āᵢⱼ sin(θⱼ − θᵢ)`. The state is a function of the coupling K and of the agreement Ā alone: it
 starts where all phases are evenly spread, and what is told of it is what it comes to.
@@ -16,7 +16,7 @@ import numpy as np
 from processors.context_graph.rules.groups import VIEW_COUNT
 
 FREQUENCIES_HZ = (40.0, 8.0, 8.0, 8.0, 25.0, 4.0, 25.0, 12.0, 80.0, 40.0, 15.0, 60.0, 4.0)
-"""E1 to E13, as the seed has them."""
+"""E1 to E13."""
 OMEGA = tuple(each / (sum(FREQUENCIES_HZ) / VIEW_COUNT) for each in FREQUENCIES_HZ)
 """Radians a second: the frequencies in their proportion, the mean 1."""
 COUPLING = 2.0
@@ -85,7 +85,7 @@ def _settled(coupling: float, agreement: tuple[float, ...]) -> Synchrony:
 
 
 def state_of(r: float, idle_s: float = 0.0) -> tuple[str, str]:
-    """The state of an order parameter, and its code of three letters; without calls for ten minutes it is dormant."""
+    """The state of an order parameter and its code; without calls for ten minutes it is dormant."""
     if idle_s >= DORMANT_S:
         return STATES[0][1], STATES[0][2]
     for below, name, code in STATES:

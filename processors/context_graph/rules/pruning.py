@@ -22,7 +22,10 @@ USUAL_IMPORTANCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a living memory. `idle_days`: since it was stored or recalled last; `alignment` None: not known."""
+    """What is known of a living memory.
+
+    `idle_days`: since it was stored or recalled last; `alignment` None: not known.
+    """
 
     memory_id: str
     age_days: float
@@ -67,7 +70,8 @@ def priority_of(memory: Standing) -> float:
 def standing_for(pairs: Mapping[str, list[str]], rank: Mapping[str, tuple[object, ...]]) -> dict[str, str]:
     """By memory that is redundant the best of those that say the same: used more, or as often and newer.
 
-    `pairs`: by memory those near to it that say the same; `rank`: by memory how often it was used, and when it was made.
+    `pairs`: by memory those near to it that say the same; `rank`: by memory how often it was used, and when it was
+    made.
     """
     best = {one: max(others, key=lambda other: rank[other]) for one, others in pairs.items()}
     return {one: other for one, other in best.items() if rank[other] > rank[one]}

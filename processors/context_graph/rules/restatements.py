@@ -14,8 +14,9 @@ from functools import lru_cache
 
 from processors.context_graph.rules.modalities import CODE, STRUCTURED, file_name
 from processors.memory.rules.change import changes
-from processors.memory.rules.statement import Statement, measure, stem, word_set
+from processors.memory.rules.statement import Statement, measure, stem
 from processors.memory.rules.vocabulary import OPPOSITES
+from processors.memory.rules.words import word_set
 
 MAX_ALIGNED = 400
 """Words between the first and the last difference of two texts; where there are more, they are two texts."""
@@ -26,7 +27,8 @@ _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 _SYMBOL = re.compile(r"(\w+)\(|`([^`\n]+)`")
 """A call, or what is quoted as code: its words are names."""
 _NEGATIONS = word_set(
-    "not no never n't cannot neither nor none nobody nothing nowhere without unable hardly barely scarcely rarely seldom "
+    "not no never n't cannot neither nor none nobody nothing nowhere without unable hardly barely scarcely rarely "
+    "seldom "
     "fail refuse reject deny forbid lack doubt avoid except"
 )
 _PERSONS = word_set(
@@ -37,10 +39,12 @@ _PERSONS = word_set(
     "tenant colleague roommate fiance girlfriend boyfriend"
 )
 _MOMENTS = word_set(
-    "today tomorrow yesterday tonight midnight noon midday lunchtime dawn dusk sunrise sunset spring summer autumn fall "
+    "today tomorrow yesterday tonight midnight noon midday lunchtime dawn dusk sunrise sunset spring summer autumn "
+    "fall "
     "winter season early late last next previous ago before after until since while during always sometimes "
     "half quarter third hundred thousand million billion dozen thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen twenty thirty forty fifty sixty seventy eighty ninety twenties thirties forties fifties sixties seventies "
+    "nineteen twenty thirty forty fifty sixty seventy eighty ninety twenties thirties forties fifties sixties "
+    "seventies "
     "eighties nineties first second final only more less fewer most least"
 )
 _CONTRARIES = tuple(
@@ -182,11 +186,13 @@ _OWNING = word_set("by to for")
 _UNITS = word_set("team department group squad unit crew office company staff division branch class club")
 _PLAIN = word_set(
     # what a sentence begins with and is no name
-    "a an the this that these those it its there here whoa adore love what which who whose when where why how if so and but or as at by "
+    "a an the this that these those it its there here whoa adore love what which who whose when where why how if so "
+    "and but or as at by "
     "for from in of on to with then now just well yes yeah yep no ok okay oh wow hey hi hello thanks thank congrats "
     "congratulations great good nice cool awesome amazing wonderful fantastic lovely sounds sure absolutely definitely "
     "exactly totally really very actually also maybe perhaps hope glad is are was were be do does did has have had can "
-    "quite simply certainly probably surely apparently could will would should may might must let please use keep get take make give ask tell try see look got going"
+    "quite simply certainly probably surely apparently could will would should may might must let please use keep "
+    "get take make give ask tell try see look got going"
 )
 _OBJECTS = word_set("a an the my your his her its our their me you him it us them this that these those")
 """What follows a verb rather than a name."""

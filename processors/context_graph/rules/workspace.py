@@ -1,4 +1,4 @@
-"""The global workspace: memories compete, the best one is broadcast, and searches that follow know of it."""
+"""The global workspace: memories compete, and searches know of the one that is broadcast."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHOLE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Contender:
     """A memory that competes. `score`: r · importance · alignment, in [0, 1]."""
 
     memory_id: str
@@ -40,7 +40,7 @@ class Candidate:
         return {"memory_id": self.memory_id, **numbers, "at": self.at.isoformat()}
 
     @classmethod
-    def of_json(cls, row: Mapping[str, Any]) -> Candidate:
+    def of_json(cls, row: Mapping[str, Any]) -> Contender:
         return cls(row["memory_id"], row["r"], row["importance"], row["alignment"], datetime.fromisoformat(row["at"]))
 
 
@@ -48,20 +48,20 @@ class Candidate:
 class Competition:
     """What came of one more candidate: who competes now, whether it won, whom it beat, and why."""
 
-    candidates: Sequence[Candidate]
+    candidates: Sequence[Contender]
     was_selected: bool
     losers: Sequence[str]
     reason: str
 
 
-def competing(candidates: Sequence[Candidate], moment: datetime) -> list[Candidate]:
+def competing(candidates: Sequence[Contender], moment: datetime) -> list[Contender]:
     """Those whose time is not over, the best first."""
     since = moment - timedelta(seconds=CANDIDATE_S)
     return sorted((each for each in candidates if each.at > since), key=lambda each: (-each.score, each.memory_id))
 
 
-def compete(candidates: Sequence[Candidate], new: Candidate, threshold: float, *, is_forced: bool) -> Competition:
-    """Let a memory compete: with force it wins; else where r reaches the threshold and no other has a higher score."""
+def compete(candidates: Sequence[Contender], new: Contender, threshold: float, *, is_forced: bool) -> Competition:
+    """Let a memory compete: it wins with force, or where r is high enough and no other is better."""
     others = [each for each in competing(candidates, new.at) if each.memory_id != new.memory_id]
     now = competing([*others, new], new.at)[:MOST_CANDIDATES]
     better = [each for each in others if each.score > new.score]

@@ -328,7 +328,7 @@ def _is_of_one(frame: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=STATEMENTS)
 def _heads(words: tuple[str, ...]) -> Sequence[tuple[int, frozenset[str]]]:
-    """Where a value may begin, after a preposition and at a number, and what precedes it, where that is enough."""
+    """Where a value may begin, after a preposition or at a number, and what precedes it."""
     places = [place for place in range(1, len(words)) if words[place - 1] in PLACES or measure(words[place])]
     found = [(place, frozenset(filter(is_content, words[:place]))) for place in places]
     return [(place, head) for place, head in found if len(head) > 1]

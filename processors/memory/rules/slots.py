@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from processors.memory.rules.statement import is_content, measure, word_set
+from processors.memory.rules.statement import is_content, measure
+from processors.memory.rules.words import word_set
 
 HEAD = ""
 """The relation of what stands before the first one: the subject, mostly."""

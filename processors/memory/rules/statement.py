@@ -12,6 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from processors.memory.rules.dialogue import COURTESIES, MAX_VALUE_WORDS, PRONOUNS, SENTENCE_END, told
+from processors.memory.rules.words import word_set
+
 MAX_WORDS = 60
 """A longer sentence is not compared: it says more than one thing."""
 MAX_SENTENCES, MAX_CHARACTERS = 24, 4000
@@ -20,12 +23,6 @@ STATEMENTS = 4096
 """What follows from a statement alone is kept of this many: forty neighbours are compared with each memory."""
 
 
-def word_set(text: str) -> frozenset[str]:
-    """The words of a list that is written as one text."""
-    return frozenset(text.split())
-
-
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\u3002")
 _FROM_THEN = re.compile(
     r"After the \w+,? (?=the |we |our )|(?:[Ss]ince|[Ff]rom|[Aa]s of) "
     r"(?:[A-Z]\w+|today|tomorrow|now|next \w+|version [\d.]+)(?: \d+)?(?: on)?,? "
@@ -36,10 +33,7 @@ _NUMBERED = re.compile(r"[^:,;]*\d: ")
 """`Attempt 2: raised the limit`: what follows is about that one."""
 _LABEL = re.compile(r"([^:,;]+): ([^:,;]+)")
 """`Product owner of checkout: Tom`."""
-MAX_LABEL_WORDS, MAX_VALUE_WORDS = 6, 4
-_SPEAKER = re.compile(r"\s*([A-Za-z][\w'-]*(?: [A-Z][\w'-]*)?): (?=\S)")
-_I = re.compile(r"\b(I'm|I am|I've|I have|I|[Mm]y|[Mm]ine|me)\b")
-_OF_SPEAKER = {"I'm": "{} is", "I am": "{} is", "I've": "{} has", "I have": "{} has", "I": "{}", "me": "{}"}
+MAX_LABEL_WORDS = 6
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)? ?[ap]m\b|\d+(?:[.,:]\d+)*|[^\W_][\w+#-]*(?:['./][\w+#-]+)*")
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
@@ -74,12 +68,6 @@ _POSSESSIVES = word_set("my our the your his her their")
 _QUESTIONS = word_set(
     "should what which who whose whom when where why how do does did can shall will would could is are"
 )
-_PRONOUNS = word_set("it it's its this that that's these those they they're he he's she she's here there there's")
-"""A sentence that begins so is about what another one named, which is not the same in another text."""
-_COURTESIES = word_set(
-    "congrats congratulations thanks thank wow way hey hi glad yeah yes yep nope sounds great talk looking"
-)
-"""What begins so is said to somebody, and says nothing of a thing."""
 _COMPARISONS = word_set("than also both another either sometimes besides additionally")
 _ENDINGS = (
     "ations",
@@ -247,7 +235,7 @@ class Statement:
             and not self.text.rstrip(" \"')").endswith(("?", ":"))
             and not self.text.startswith(("|", "//", "#"))
             and (self.raw[0] not in _QUESTIONS or self.raw[1] == "not")
-            and self.raw[0] not in _PRONOUNS | _COURTESIES
+            and self.raw[0] not in PRONOUNS | COURTESIES
             and not any(word.endswith("'ll") for word in self.raw)
             and not words & _PLANS
             and not words & _COMPARISONS
@@ -299,7 +287,7 @@ class Statement:
 def statements_of(text: str) -> tuple[Statement, ...]:
     """The sentences of a text that say what holds, and their clauses between commas."""
     found: list[Statement] = []
-    for sentence in _SENTENCE.split(_told(text[:MAX_CHARACTERS]))[:MAX_SENTENCES]:
+    for sentence in SENTENCE_END.split(told(text[:MAX_CHARACTERS]))[:MAX_SENTENCES]:
         whole = Statement(_from_now((sentence or "").strip()))
         found += [whole] if whole.is_comparable else []
         if not whole.text.endswith("?"):
@@ -309,26 +297,6 @@ def statements_of(text: str) -> tuple[Statement, ...]:
             found += [clause for clause in clauses if clause.is_clause]
             found += [clause for one in clauses or [whole] for clause in _predicates(one) if clause.is_clause]
     return tuple(found)
-
-
-def _told(text: str) -> str:
-    """What is said in `Caroline: I live in Oslo. You?`, in words of the third person: `Caroline live in Oslo. You?`.
-
-    A name and a few words behind a colon, as in `Owner: Tom`, say what something is, and stay as they are.
-    """
-    speaker = _SPEAKER.match(text)
-    said = text[speaker.end() :].strip() if speaker else ""
-    if speaker is None or _is_value(said):
-        return text
-    name = speaker[1]
-    return _I.sub(lambda word: _OF_SPEAKER.get(word[1], "{}'s").format(name), said)
-
-
-def _is_value(said: str) -> bool:
-    """Whether what follows a name and a colon says what it is, and is not what somebody of that name says."""
-    words = said.split()
-    is_short = len(words) <= MAX_VALUE_WORDS and not said.endswith(("!", "?")) and len(_SENTENCE.split(said)) == 1
-    return is_short and words[0].casefold() not in _PRONOUNS | _COURTESIES and _I.search(said) is None
 
 
 def _from_now(sentence: str) -> str:

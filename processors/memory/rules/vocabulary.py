@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from processors.memory.rules.statement import word_set
+from processors.memory.rules.words import word_set
 
 TURNS = word_set(
     "hand pass transf switch migr mov chang upgrad port convert transition renam rewritten rewrit rewrot rais lower "

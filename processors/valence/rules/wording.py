@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from processors.memory.rules.statement import word_set
+from processors.memory.rules.words import word_set
 
 AFTER, BEFORE = 4, 2
 """A negation reaches this many words after and before itself."""

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from thalweg.bench.report import Report
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-BROKER = click.option(
-    "--broker",
-    default="",
-    help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory.",
-)
-DATASET = click.option(
-    "--dataset",
-    default="messages",
-    show_default=True,
-    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages`, `notes`, `small_talk`.",
-)
-EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
+from thalweg.commands.bench.graph import COMMANDS
+from thalweg.commands.bench.options import BROKER, DATASET, EMBEDDER, JSON, show
 
 
 class CountList(click.ParamType):
@@ -38,12 +22,6 @@ class CountList(click.ParamType):
         if not all(part.isdigit() and int(part) > 0 for part in parts):
             self.fail(f"{value!r} is not a list such as 1,8.", param, ctx)
         return tuple(int(part) for part in parts)
-
-
-def _show(measure: Callable[[], Report], as_json: bool) -> None:
-    from thalweg.bench.report import print_report
-
-    print_report(measure(), as_json=as_json)
 
 
 @click.group()
@@ -80,7 +58,7 @@ def write(
     """
     from thalweg.bench.write import measure_write
 
-    _show(lambda: measure_write(callers, count, embedder=embedder, broker=broker, tool=tool, size=size), as_json)
+    show(lambda: measure_write(callers, count, embedder=embedder, broker=broker, tool=tool, size=size), as_json)
 
 
 @bench.command()
@@ -115,7 +93,7 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
     """
     from thalweg.bench.ingest import measure_ingest
 
-    _show(lambda: measure_ingest(accepted, lines, rate, seconds, embedder=embedder, broker=broker), as_json)
+    show(lambda: measure_ingest(accepted, lines, rate, seconds, embedder=embedder, broker=broker), as_json)
 
 
 @bench.command()
@@ -142,7 +120,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     from thalweg.bench.search import measure_search
     from thalweg.bench.search_tool import measure_search_tool
 
-    _show(
+    show(
         lambda: (
             measure_search_tool(tool, sizes, count, bare=bare)
             if tool
@@ -202,38 +180,11 @@ def recall(
     if not through_tools:
         if no_sessions:
             raise click.UsageError("--no-sessions goes with --through-tools.")
-        _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions, embedded), as_json)
+        show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions, embedded), as_json)
         return
     if embedded < 1:
         raise click.UsageError("--embedded does not go with --through-tools: there the node embeds everything.")
-    _show(lambda: measure_tools(dataset, embedder, questions, tool=tool, sessions=not no_sessions), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@DATASET
-@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many of a conversation.")
-@click.option(
-    "--functions",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=None,
-    help="Instead of a data set the functions in a folder of transcripts, asked for by the words of their names.",
-)
-def views(as_json: bool, embedder: str, dataset: str, questions: int | None, functions: Path | None) -> None:
-    """Measure how well each of the thirteen views ranks, alone and together, and what the views cost.
-
-    \b
-    Example: thalweg bench views --dataset locomo10.json
-    Example: thalweg bench views --functions transcripts
-    """
-    from thalweg.bench.recall import load_for_recall
-    from thalweg.bench.views import measure_functions, measure_views
-
-    if functions is not None:
-        _show(lambda: measure_functions(functions, load_for_recall(embedder), embedder), as_json)
-        return
-    _show(lambda: measure_views(dataset, load_for_recall(embedder), embedder, questions), as_json)
+    show(lambda: measure_tools(dataset, embedder, questions, tool=tool, sessions=not no_sessions), as_json)
 
 
 @bench.command()
@@ -249,7 +200,7 @@ def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
     """
     from thalweg.bench.start import measure_start
 
-    _show(lambda: measure_start(count, embedder=embedder, broker=broker), as_json)
+    show(lambda: measure_start(count, embedder=embedder, broker=broker), as_json)
 
 
 @bench.command()
@@ -276,7 +227,7 @@ def fairness(as_json: bool, embedder: str, floods: str, seconds: float) -> None:
     """
     from thalweg.bench.fairness import measure_fairness
 
-    _show(lambda: measure_fairness(floods.split(","), seconds, embedder=embedder), as_json)
+    show(lambda: measure_fairness(floods.split(","), seconds, embedder=embedder), as_json)
 
 
 @bench.command()
@@ -294,122 +245,7 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
     from thalweg.bench.inject import measure_inject
     from thalweg.bench.recall import load_for_recall
 
-    _show(lambda: measure_inject(directory, load_for_recall(embedder), embedder), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@click.option(
-    "--fixture",
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="Chains of memories (*.toml, docs/benchmarks.md), or a file or folder of LoCoMo.",
-)
-def causes(as_json: bool, embedder: str, fixture: Path) -> None:
-    """Measure whether the edges from cause to effect are right, and whether they answer "why".
-
-    \b
-    Example: thalweg bench causes --fixture tests/fixtures/causes.toml
-    """
-    from thalweg.bench.causes import measure_causes
-    from thalweg.bench.recall import load_for_recall
-
-    _show(lambda: measure_causes(fixture, load_for_recall(embedder), embedder), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@click.argument("dataset")
-def pulse(as_json: bool, embedder: str, dataset: str) -> None:
-    """Measure whether the pulse of Context Graph tells when one conversation follows another.
-
-    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
-
-    \b
-    Example: thalweg bench pulse locomo10.json
-    """
-    from thalweg.bench.pulse import measure_pulse
-
-    _show(lambda: measure_pulse(dataset, embedder), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@click.argument("dataset")
-def drift(as_json: bool, embedder: str, dataset: str) -> None:
-    """Measure whether drift of Context Graph tells when the matter changes, and what its correction does to searches.
-
-    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
-
-    \b
-    Example: thalweg bench drift locomo10.json
-    """
-    from thalweg.bench.drift import measure_drift
-
-    _show(lambda: measure_drift(dataset, embedder), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@click.argument("dataset", default="bundled")
-@click.option("--fit", is_flag=True, help="Fit the weights, for each conversation on all others.")
-def trust(as_json: bool, embedder: str, dataset: str, fit: bool) -> None:
-    """Measure whether the relevance of a row is the probability that it is right.
-
-    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `bundled`: the three sets
-    of this program, on which the weights are fitted.
-
-    \b
-    Example: thalweg bench trust locomo10.json
-    Example: thalweg bench trust --fit
-    """
-    from thalweg.bench.recall import load_for_recall
-    from thalweg.bench.trust import measure_trust
-
-    _show(lambda: measure_trust(dataset, load_for_recall(embedder), embedder, fit=fit), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
-@click.argument("dataset")
-def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
-    """Measure whether memories that say the same become one, and whether searches lose by it.
-
-    Each turn of the data set, a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), is stored twice,
-    the second time with one to three words changed.
-
-    \b
-    Example: thalweg bench consolidation locomo10.json
-    """
-    from thalweg.bench.consolidation import measure_consolidation
-
-    _show(lambda: measure_consolidation(dataset, embedder, questions), as_json)
-
-
-@bench.command()
-@JSON
-@EMBEDDER
-@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
-@click.argument("dataset")
-def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
-    """Measure what a dream of Context Graph brings to questions that were asked again and again.
-
-    The data set is a file or folder of LoCoMo (docs/benchmarks.md): questions with several gold turns are asked five
-    times, then a dream joins what was recalled together, and all are asked again.
-
-    \b
-    Example: thalweg bench night locomo10.json
-    """
-    from thalweg.bench.night import measure_night
-    from thalweg.bench.recall import load_for_recall
-
-    _show(lambda: measure_night(dataset, load_for_recall(embedder), embedder, questions), as_json)
+    show(lambda: measure_inject(directory, load_for_recall(embedder), embedder), as_json)
 
 
 @bench.command()
@@ -427,7 +263,10 @@ def memory(as_json: bool, embedder: str, minutes: float, size: int) -> None:
     """
     from thalweg.bench.memory import measure_memory
 
-    _show(lambda: measure_memory(minutes, size, embedder=embedder), as_json)
+    show(lambda: measure_memory(minutes, size, embedder=embedder), as_json)
 
+
+for _each in COMMANDS:
+    bench.add_command(_each)
 
 COMMAND = bench

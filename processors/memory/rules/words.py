@@ -1,0 +1,8 @@
+"""Lists of words, written as one text."""
+
+from __future__ import annotations
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())

@@ -1,0 +1,154 @@
+"""Benches of Context Graph: its views, pulse, goals, causes, consolidation and dreams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from thalweg.commands.bench.options import DATASET, EMBEDDER, JSON, show
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@DATASET
+@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many of a conversation.")
+@click.option(
+    "--functions",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=None,
+    help="Instead of a data set the functions in a folder of transcripts, asked for by the words of their names.",
+)
+def views(as_json: bool, embedder: str, dataset: str, questions: int | None, functions: Path | None) -> None:
+    """Measure how well each of the thirteen views ranks, alone and together, and what the views cost.
+
+    \b
+    Example: thalweg bench views --dataset locomo10.json
+    Example: thalweg bench views --functions transcripts
+    """
+    from thalweg.bench.recall import load_for_recall
+    from thalweg.bench.views import measure_functions, measure_views
+
+    if functions is not None:
+        show(lambda: measure_functions(functions, load_for_recall(embedder), embedder), as_json)
+        return
+    show(lambda: measure_views(dataset, load_for_recall(embedder), embedder, questions), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--fixture",
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Chains of memories (*.toml, docs/benchmarks.md), or a file or folder of LoCoMo.",
+)
+def causes(as_json: bool, embedder: str, fixture: Path) -> None:
+    """Measure whether the edges from cause to effect are right, and whether they answer "why".
+
+    \b
+    Example: thalweg bench causes --fixture tests/fixtures/causes.toml
+    """
+    from thalweg.bench.causes import measure_causes
+    from thalweg.bench.recall import load_for_recall
+
+    show(lambda: measure_causes(fixture, load_for_recall(embedder), embedder), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset")
+def pulse(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether the pulse of Context Graph tells when one conversation follows another.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench pulse locomo10.json
+    """
+    from thalweg.bench.pulse import measure_pulse
+
+    show(lambda: measure_pulse(dataset, embedder), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset")
+def drift(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure whether drift tells when the matter changes, and what its correction does to searches.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+
+    \b
+    Example: thalweg bench drift locomo10.json
+    """
+    from thalweg.bench.drift import measure_drift
+
+    show(lambda: measure_drift(dataset, embedder), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.argument("dataset", default="bundled")
+@click.option("--fit", is_flag=True, help="Fit the weights, for each conversation on all others.")
+def trust(as_json: bool, embedder: str, dataset: str, fit: bool) -> None:
+    """Measure whether the relevance of a row is the probability that it is right.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `bundled`: the three sets
+    of this program, on which the weights are fitted.
+
+    \b
+    Example: thalweg bench trust locomo10.json
+    Example: thalweg bench trust --fit
+    """
+    from thalweg.bench.recall import load_for_recall
+    from thalweg.bench.trust import measure_trust
+
+    show(lambda: measure_trust(dataset, load_for_recall(embedder), embedder, fit=fit), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
+def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure whether memories that say the same become one, and whether searches lose by it.
+
+    Each turn of the data set, a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), is stored twice,
+    the second time with one to three words changed.
+
+    \b
+    Example: thalweg bench consolidation locomo10.json
+    """
+    from thalweg.bench.consolidation import measure_consolidation
+
+    show(lambda: measure_consolidation(dataset, embedder, questions), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@click.argument("dataset")
+def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
+    """Measure what a dream of Context Graph brings to questions that were asked again and again.
+
+    The data set is a file or folder of LoCoMo (docs/benchmarks.md): questions with several gold turns are asked five
+    times, then a dream joins what was recalled together, and all are asked again.
+
+    \b
+    Example: thalweg bench night locomo10.json
+    """
+    from thalweg.bench.night import measure_night
+    from thalweg.bench.recall import load_for_recall
+
+    show(lambda: measure_night(dataset, load_for_recall(embedder), embedder, questions), as_json)
+
+
+COMMANDS = (views, causes, pulse, drift, trust, consolidation, night)
