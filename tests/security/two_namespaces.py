@@ -365,10 +365,10 @@ async def _context_graph(side: Side) -> None:
         content = {"content": side.say(f"The {WORDS}, noted as {modality}."), "modality": modality, "tags": [side.mark]}
         kept = await side.ok("store_memory", **content, rationale=side.say("for the workshop"))
         side.know("graph_memory", side.know("record", kept["fingerprintId"]))
-    content = {"content": side.say(f"{WORDS} again"), "rationale": side.say("for the next one")}
-    side.know("record", (await side.ok("inject_context", **content))["fingerprintId"])
-    results = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
-    told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark, "results": results}
+    again = {"content": side.say(f"{WORDS} again"), "rationale": side.say("for the next one")}
+    side.know("record", (await side.ok("inject_context", **again))["fingerprintId"])
+    told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark}
+    told["results"] = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
     await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
@@ -380,9 +380,8 @@ async def _context_graph(side: Side) -> None:
     about = {"query_vector_id": kept["fingerprintId"], "result_vector_id": kept["fingerprintId"]}
     await side.ok("update_synergy_matrix", **about, feedback="relevant")
     found = await side.ok("search_graph", query=side.say(WORDS))
-    near, far = found["results"][0]["fingerprintId"], found["results"][-1]["fingerprintId"]
-    for judged in (*[near] * FIRST_OBSERVED, far):  # what is judged drifts, so that a threshold follows
-        about["query_vector_id"], about["result_vector_id"] = found["query_vector_id"], judged
+    for row in (*[found["results"][0]] * FIRST_OBSERVED, found["results"][-1]):  # so that a threshold follows
+        about["query_vector_id"], about["result_vector_id"] = found["query_vector_id"], row["fingerprintId"]
         await side.ok("update_synergy_matrix", **about, feedback="relevant")
     await side.ok("trigger_recalibration", level=1)
     for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
