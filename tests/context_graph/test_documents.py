@@ -20,17 +20,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "context-graph.md").read_text()
 EDIT = "def rounded(cents):\n    return round_half_even(cents)  # it's \"banker's\" $rounding"
 
 
-def named(text: str) -> set[str]:
-    return set(re.findall(r"`(\w+)`", text))
-
-
-def test_the_page_lists_the_tools_that_are_served_and_those_that_are_not() -> None:
+def test_the_page_lists_the_tools_that_are_served() -> None:
     served = {tool.name for tool in find_tools() if tool.toolset == "context_graph"}
     assert set(re.findall(r"^\| `(\w+)` \|", PAGE.partition("## ")[0], re.MULTILINE)) == served
-    missing = PAGE.partition("## What is not there yet")[2].partition("`set_north_star`")[0]
-    assert not named(missing) & {tool.name for tool in find_tools()}
-    assert re.search(r"^(\d+) tools of the 35", missing.strip()), missing
-    assert len(named(missing)) == int(missing.split()[0]) == 35 - len(served)
+    assert len(served) == 35
 
 
 @pytest.fixture
@@ -85,14 +78,15 @@ def test_the_hooks_keep_an_edit_and_give_it_to_a_prompt_and_never_forbid_anythin
 @pytest.mark.timeout(300)
 def test_each_recipe_runs_as_it_stands(program: Program) -> None:
     recipes = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    assert len(recipes) == 5
+    recipes.sort(key=lambda recipe: recipe.startswith("thalweg sql"))  # what asks the store comes when there is one
+    assert len(recipes) == 6
     Path(program.env["CLAUDE_PROJECT_DIR"], "rounding.py").write_text(EDIT)
     outputs = []
     for recipe in recipes:
         done = run(program, f"set -euo pipefail\n{recipe}")
         assert done.returncode == 0, (recipe, done.stderr)
         outputs.append(done.stdout)
-    _, kept, code, read, _ = outputs
+    _, kept, code, read, *_ = outputs
     assert {"entropy", "coherence", "learningScore"} <= json.loads(kept).keys()
     assert EDIT in json.loads("[" + code.replace("}\n{", "},{") + "]")[1]["results"][0]["content"]
     assert json.loads(read)["results"][0]["content"] == "The freeze begins on 20 December."

@@ -170,10 +170,10 @@ async def stored(way: Way, home: Path) -> dict[str, str]:
     return {"kuramoto": kuramoto["fingerprintId"], "fibonacci": fibonacci["fingerprintId"]}
 
 
-async def told_status(way: Way, memories: int) -> dict[str, Any]:
+async def told_status(way: Way, memories: int, goals: int = 0) -> dict[str, Any]:
     """System status: the two statuses agree with each other and with the pulse."""
     status = beats(await way.ask("get_memetic_status"))
-    assert (status["phase"], status["fingerprintCount"], status["nodeCount"]) == ("Infancy", memories, memories)
+    assert (status["phase"], status["fingerprintCount"], status["nodeCount"]) == ("Infancy", memories, memories + goals)
     assert status["storageSizeBytes"] >= 10 * status["nodeCount"], "the bytes of what its own memories say"
     assert status["storageSizeBytes"] > 0
     assert status["layers"] == dict.fromkeys(LAYERS, "active")
@@ -257,7 +257,7 @@ async def kept_profiles(way: Way) -> None:
 
 
 async def passed_the_four_stages(way: Way, home: Path) -> None:
-    """A task's start, its edits, the periodic check and the session's end, as far as there are tools for them."""
+    """A task's start, its edits, the periodic check and the session's end."""
     before = beats(await way.ask("get_memetic_status"))
     found = beats(await way.ask("search_graph", query="oscillators that synchronize", topK=5))
     assert KURAMOTO["content"] in [row["content"] for row in found["results"]]
@@ -274,12 +274,36 @@ async def passed_the_four_stages(way: Way, home: Path) -> None:
     NodeProcess(home).wait_for(edit["freshness"], "embed")
     [row] = beats(await way.ask("search_graph", query="order parameter of phases", modality="code", topK=1))["results"]
     assert (row["fingerprintId"], row["importance"]) == (edit["fingerprintId"], 0.7)
-    for later in ("get_consciousness_state", "get_alignment_drift", "trigger_dream", "discover_sub_goals"):
-        refusal = await way.ask(later)
-        assert isinstance(refusal, Refusal) and refusal.code == -32602 and later in refusal.message
+    await checked(way)
+    dream = beats(await way.ask("trigger_dream", force=True))
+    assert dream["triggered"] is True and {"nrem_report", "rem_report", "wake_reason"} <= dream["report"].keys()
+    merged = beats(await way.ask("trigger_consolidation"))["consolidation_result"]
+    assert merged["status"] in ("completed", "nothing_to_do") and merged["merged_groups"] == 0
+    themes = beats(await way.ask("discover_sub_goals", min_confidence=0))
+    assert themes["discovery_metadata"]["memories_analyzed"] >= 3
     after = beats(await way.ask("get_memetic_status"))
     assert after["fingerprintCount"] == before["fingerprintCount"] + 1
     assert after["_cognitive_pulse"] == edit["_cognitive_pulse"]
+
+
+async def checked(way: Way) -> None:
+    """The periodic check: consciousness, drift, and a correction where there is any."""
+    state = beats(await way.ask("get_consciousness_state"))
+    assert {"r", "C", "meta_score", "differentiation", "workspace", "identity"} <= state.keys() and is_share(state["C"])
+    drift = beats(await way.ask("get_alignment_drift"))
+    assert drift["severity"] in ("none", "mild", "moderate", "severe") and drift["recommendation"]
+    correction = beats(await way.ask("trigger_drift_correction"))["correction_result"]
+    assert (correction["strategy_applied"] == "none") == (drift["severity"] == "none")
+
+
+async def bootstrapped(way: Way) -> None:
+    """The quick start: a purpose is found in what is stored, and found again it is the same."""
+    found = beats(await way.ask("auto_bootstrap_north_star", confidence_threshold=0.7, max_candidates=10))
+    again = beats(await way.ask("auto_bootstrap_north_star"))
+    assert (found["status"], again["status"]) == ("bootstrapped", "reinitialized")
+    assert found["bootstrap_result"]["goal_id"] == again["bootstrap_result"]["goal_id"]
+    status = beats(await way.ask("get_autonomous_status"))
+    assert status["overall_health"]["north_star_configured"] is True and len(status["services"]) == 6
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -296,9 +320,10 @@ async def test_the_printed_requests_are_answered_in_their_order_with_the_printed
             await kept_profiles(tools)
             await refused_goals(tools)
             overview = beats(await tools.ask("store_memory", **OVERVIEW))
+            await bootstrapped(tools)
             more = beats(await tools.ask("inject_context", **MORE))
             assert len({overview["fingerprintId"], more["fingerprintId"]}) == 2
-            await told_status(tools, 4)
+            await told_status(tools, 4, goals=1)
             await passed_the_four_stages(tools, program.home)
     finally:
         program("stop")

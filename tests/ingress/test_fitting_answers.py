@@ -212,6 +212,7 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
             about = {"query_vector_id": found["results"][0]["id"], "result_vector_id": found["results"][0]["id"]}
             await reader.call("update_synergy_matrix", **about, feedback="relevant")
             await reader.call("fuse_embeddings", memory_id=found["results"][0]["id"])
+            await reader.call("trigger_workspace_broadcast", memory_id=found["results"][0]["id"], force=True)
             await reader.call("omni_infer", source=found["results"][0]["id"], direction="abduction")
         asked = {"content": query, "compute_tucker": True, "include_per_embedder": True}
         await reader.call("compute_teleological_vector", **asked)
@@ -226,6 +227,9 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
         await reader.call(tool)
     await reader.call("get_consciousness_state")
     await reader.call("get_steering_feedback")
+    await reader.call("get_amortized_shortcuts", limit=100)
+    await reader.call("trigger_dream", force=True)
+    await reader.call("abort_dream")
     await reader.call("adjust_coupling", new_K=2)
     await reader.call("adjust_neuromodulator", modulator="dopamine", delta=0)
     await reader.call("get_threshold_status", embedder_id=1)

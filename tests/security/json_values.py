@@ -8,6 +8,7 @@ from typing import Any
 VOLATILE = {
     *("freshness", "latency_ms", "search_latency_ms", "embedding_latency_ms", "execution_time_ms", "timestamp"),
     *("created_at", "floor_used", "decided_at", "activity_level", "scheduler"),
+    *("duration_ms", "last_duration_ms", "last_run", "abort_latency_ms", "elapsed_seconds", "time_in_state_ms"),
 }
 """Fields that say when, or how long it took."""
 

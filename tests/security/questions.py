@@ -43,7 +43,7 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "search_teleological", {"query_content": WORDS, "max_results": 400, "min_similarity": 0}
     for vector in (*side.ids["vector"], side.ids["graph_memory"][0]):
         yield "search_teleological", {"query_vector_id": vector, "max_results": 400, "min_similarity": 0}
-    cause, effect = side.ids["graph_memory"][0], side.ids["graph_memory"][-1]
+    cause, effect, *_ = 2 * side.ids["graph_memory"][:2]  # nobody has one, what is merged follows
     for direction in ("abduction", "bridge", "forward", "backward", "bidirectional"):
         yield "omni_infer", {"source": cause, "target": effect, "direction": direction}
     yield from ((tool, {}) for tool in ("utl_status", "get_graph_manifest", "get_memetic_status"))

@@ -370,6 +370,8 @@ async def _context_graph(side: Side) -> None:
     told = {"query_vector_id": side.mark, "tool": "search_graph", "session_id": side.mark}
     told["results"] = [{"memory_id": kept["fingerprintId"], "similarity": 0.5, "alignments": [0.5] * 13}]
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
+    await side.ok("trigger_dream", force=True)  # before what is walked often, which it would make a shortcut
+    await side.ok("abort_dream")
     await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = side.know("profile", (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"])
@@ -396,11 +398,9 @@ async def _context_graph(side: Side) -> None:
     for goal in (await side.ok("discover_sub_goals", min_confidence=0))["discovered_goals"]:
         side.know("goal", goal["goal_id"])
     await _publish(side, *drift_events(side))
-    await side.ok("adjust_coupling", new_K=3)
-    await side.ok("adjust_neuromodulator", modulator="serotonin", delta=0.1)
-    await side.ok("trigger_workspace_broadcast", memory_id=kept["fingerprintId"], force=True)
-    await side.ok("trigger_dream", force=True)
-    await side.ok("abort_dream")
+    await side.ok("adjust_coupling", new_K=3), await side.ok("adjust_neuromodulator", modulator="dopamine", delta=1.5)
+    for memory_id in side.ids["graph_memory"]:  # one loses against another
+        await side.ok("trigger_workspace_broadcast", memory_id=memory_id, force=True)
 
 
 async def _again(side: Side) -> None:

@@ -75,22 +75,20 @@ def _adjust(rows: Rows, event: Event, name: str, delta: float) -> Adjusted:
 
 
 def _broadcast_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield WORKSPACES, (_session(logged.event),)
+    yield from ((WORKSPACES, (each,)) for each in _workspaces(logged.event))
     yield MODULATORS, ()
 
 
 def _broadcast(logged: LoggedEvent, rows: Rows) -> Outcome:
+    """What a session broadcasts, its whole namespace has broadcast too; the session's competition decides."""
     event, data, moment = logged.event, logged.event.data, at(logged.event.time)
-    session_id = _session(event)
-    row = rows.get(WORKSPACES, session_id) or {"candidates": [], "broadcasts": 0}
     importance, alignment = _number(data.get("importance"), IMPORTANCE), _number(data.get("alignment"), ALIGNMENT)
     new = Contender(data["memory_id"], _number(data.get("r"), 0.0), importance, alignment, moment)
-    known = [Contender.of_json(each) for each in row["candidates"]]
-    found = compete(known, new, _number(data.get("threshold"), THRESHOLD), is_forced=bool(data.get("force")))
-    rows.put(WORKSPACES, {**row, "session_id": session_id, **_after(found, new, row["broadcasts"])})
+    threshold, is_forced = _number(data.get("threshold"), THRESHOLD), bool(data.get("force"))
+    found, *_ = [_compete(rows, each, new, threshold, is_forced=is_forced) for each in _workspaces(event)]
     told: dict[str, Any] = {"importance": importance, "alignment": alignment, "r": new.r, "score": new.score}
     told |= {"was_selected": found.was_selected, "losers": list(found.losers)}
-    about = {"memory_id": new.memory_id, "session_id": session_id, "is_forced": bool(data.get("force"))}
+    about = {"memory_id": new.memory_id, "session_id": _session(event), "is_forced": is_forced}
     rows.insert(BROADCASTS, {**about, **told, "broadcast_at": moment})
     raised = _adjust(rows, event, "dopamine", BROADCAST_DOPAMINE).applied if found.was_selected else 0.0
     return Outcome(
@@ -98,13 +96,22 @@ def _broadcast(logged: LoggedEvent, rows: Rows) -> Outcome:
     )
 
 
-def _after(found: Competition, new: Contender, broadcasts: int) -> dict[str, Any]:
-    """What changes in the row of a workspace."""
+def _compete(rows: Rows, session_id: str, new: Contender, threshold: float, *, is_forced: bool) -> Competition:
+    """Let a memory compete in one workspace, and keep what came of it."""
+    row = rows.get(WORKSPACES, session_id) or {"candidates": [], "broadcasts": 0}
+    known = [Contender.of_json(each) for each in row["candidates"]]
+    found = compete(known, new, threshold, is_forced=is_forced)
     changed: dict[str, Any] = {"candidates": [each.as_json() for each in found.candidates]}
     if found.was_selected:
         changed |= {"memory_id": new.memory_id, "score": new.score, "broadcast_at": new.at}
-        changed["broadcasts"] = broadcasts + 1
-    return changed
+        changed["broadcasts"] = row["broadcasts"] + 1
+    rows.put(WORKSPACES, {**row, "session_id": session_id, **changed})
+    return found
+
+
+def _workspaces(event: Event) -> list[str]:
+    """The session in which a memory competes, and the whole namespace."""
+    return list(dict.fromkeys((_session(event), WHOLE)))
 
 
 def _session(event: Event) -> str:
