@@ -64,11 +64,9 @@ WITHOUT_DATA = {
 """What answers with nothing that is stored, and why."""
 ALWAYS_EMPTY = {
     *(("session_start", ".session.themes"), ("store_dual_judge_scores", ".failed_documents")),
-    *(("get_workspace_status", f".{name}") for name in ("candidates", "conflict_memories")),
     ("get_autonomous_status", ".recommendations"),
 }
-"""Lists of answers in which nothing is: a new session has no themes, no judge fails here, what competes does so for five
-seconds, and nothing is to be done."""
+"""Lists of answers in which nothing is: a new session has no themes, no judge fails here, and nothing is to be done."""
 OF_OWN_CALLS = {"get_autonomous_status"}
 """What tells of the calls that its own namespace has made, so that it says more when it is asked again."""
 OWNERS = {"status", "stop", "wait", "snapshot", "snapshot_to", "export", "spaces", "reembed", "drop_spaces"}
