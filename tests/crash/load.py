@@ -87,6 +87,9 @@ class Caller(threading.Thread):
             assert answer.get("error_code") in write.refusals, (tool, answer)
             self._ledger.refuse(request_id)
             return
+        if "freshness" not in answer:  # there was nothing to write: no dream to abort, no drift to correct
+            self.tools.add(tool)
+            return
         identity: Any = answer
         for name in write.id_at.split("."):
             identity = identity[name]
