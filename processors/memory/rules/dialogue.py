@@ -1,4 +1,4 @@
-"""Lines of a dialogue: who speaks is whom a statement is about, and what is only said to somebody is none."""
+"""Lines of a dialogue: who speaks is whom a statement is about."""
 
 from __future__ import annotations
 
