@@ -198,29 +198,8 @@ async def import_turns(node: Library, folder: Path) -> None:
     await import_files(cast(Log, IntoStore(node)), "claude-code", [path], namespace="default", clock=node.clock)
 
 
-async def ask(reader: Reader, ids: dict[str, Any]) -> None:
-    """Every tool and resource that reads, for as much as it gives."""
-    for query in (ASKED, "冬天的齿轮", "👍🏽", "x" * 50):
-        for detail in ("text", "index"):
-            await reader.call("recall", query=query, max_tokens=5500, detail=detail)
-        await reader.call("journal_query", query=query, limit=100)
-        await reader.call("belief_query", query=query, limit=100, include_superseded=True)
-        await reader.call("hybrid_search", query_text=query, top_k=100)
-        await reader.call("search_graph", query=query, topK=100)
-        found = await reader.call("search_teleological", query_content=query, max_results=400, min_similarity=0)
-        if found["results"]:
-            about = {"query_vector_id": found["results"][0]["id"], "result_vector_id": found["results"][0]["id"]}
-            await reader.call("update_synergy_matrix", **about, feedback="relevant")
-            await reader.call("fuse_embeddings", memory_id=found["results"][0]["id"])
-            await reader.call("trigger_workspace_broadcast", memory_id=found["results"][0]["id"], force=True)
-            await reader.call("omni_infer", source=found["results"][0]["id"], direction="abduction")
-        asked = {"content": query, "compute_tucker": True, "include_per_embedder": True}
-        await reader.call("compute_teleological_vector", **asked)
-        await reader.call("manage_teleological_profile", action="list")
-        await reader.call("inner_voice.retrieve", query=query, top_k=50, floor=0.0)
-        await reader.read(f"memory://l2-insights?query={query}&top_k=100")
-        await reader.read(f"memory://episode-memory?query={query}&min_similarity=0&top_k=100")
-    await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
+async def ask_the_graph(reader: Reader) -> None:
+    """What Context Graph tells of itself, for as much as it gives."""
     await reader.call("get_memetic_status")
     await reader.call("utl_status")
     for tool in ("get_kuramoto_sync", "get_neuromodulation_state", "get_workspace_status", "get_ego_state"):
@@ -244,6 +223,32 @@ async def ask(reader: Reader, ids: dict[str, Any]) -> None:
     await reader.call("get_alignment_drift", timeframe="30d", include_history=True)
     await reader.call("trigger_drift_correction", force=True)
     await reader.call("get_autonomous_status", include_metrics=True, include_history=True, history_count=100)
+
+
+async def ask(reader: Reader, ids: dict[str, Any]) -> None:
+    """Every tool and resource that reads, for as much as it gives."""
+    for query in (ASKED, "冬天的齿轮", "👍🏽", "x" * 50):
+        for detail in ("text", "index"):
+            await reader.call("recall", query=query, max_tokens=5500, detail=detail)
+        await reader.call("journal_query", query=query, limit=100)
+        await reader.call("belief_query", query=query, limit=100, include_superseded=True)
+        await reader.call("hybrid_search", query_text=query, top_k=100)
+        await reader.call("search_graph", query=query, topK=100)
+        found = await reader.call("search_teleological", query_content=query, max_results=400, min_similarity=0)
+        if found["results"]:
+            about = {"query_vector_id": found["results"][0]["id"], "result_vector_id": found["results"][0]["id"]}
+            await reader.call("update_synergy_matrix", **about, feedback="relevant")
+            await reader.call("fuse_embeddings", memory_id=found["results"][0]["id"])
+            await reader.call("trigger_workspace_broadcast", memory_id=found["results"][0]["id"], force=True)
+            await reader.call("omni_infer", source=found["results"][0]["id"], direction="abduction")
+        asked = {"content": query, "compute_tucker": True, "include_per_embedder": True}
+        await reader.call("compute_teleological_vector", **asked)
+        await reader.call("manage_teleological_profile", action="list")
+        await reader.call("inner_voice.retrieve", query=query, top_k=50, floor=0.0)
+        await reader.read(f"memory://l2-insights?query={query}&top_k=100")
+        await reader.read(f"memory://episode-memory?query={query}&min_similarity=0&top_k=100")
+    await reader.call("pattern_check", session_id=ids["talos"], context=PROSE)
+    await ask_the_graph(reader)
     await reader.call("graph_query", cypher="MATCH (n) RETURN n.id, n.name LIMIT 1000")
     for belief in (ids["belief"], ids["opposed"]):
         await reader.call("belief_get", belief_id=belief, include_history=True, include_tensions=True)
