@@ -20,7 +20,7 @@ from processors.context_graph.read.state import (
 )
 from processors.context_graph.rules.consciousness import SUFFICIENT, Consciousness, meta_score
 from processors.context_graph.rules.ego import Ego
-from processors.context_graph.rules.workspace import BROADCAST_MS, THRESHOLD, competing
+from processors.context_graph.rules.workspace import THRESHOLD, competing
 
 _FACTORS = ("integration", "reflection", "differentiation")
 
@@ -79,10 +79,9 @@ def _identity(ego: Ego) -> dict[str, Any]:
 
 
 def _workspace(workspace: Workspace, now: datetime) -> dict[str, Any]:
-    last = workspace.broadcast_at
     return {
         "active_memory": workspace.memory_id,
-        "is_broadcasting": last is not None and now - last < timedelta(milliseconds=BROADCAST_MS),
+        "is_broadcasting": workspace.is_broadcasting(now),
         "has_conflict": len(competing(workspace.candidates, now)) > 1,
         "coherence_threshold": THRESHOLD,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp_ingress import writes
@@ -34,7 +35,7 @@ async def get_steering_feedback(call: Call, arguments: dict[str, Any]) -> dict[s
             "dominant_factor": reward.dominant,
             "limiting_factor": reward.limiting,
         },
-        **_details(facts),
+        **_details(facts, advised),
         "recommendations": advised,
         "summary": _summary(facts, reward),
         "needs_immediate_attention": reward.needs_attention,
@@ -44,8 +45,8 @@ async def get_steering_feedback(call: Call, arguments: dict[str, Any]) -> dict[s
     }
 
 
-def _details(facts: Facts) -> dict[str, Any]:
-    curated = [each["description"] for each in recommendations(facts) if each["action"] == "trigger_consolidation"]
+def _details(facts: Facts, advised: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    curated = [each["description"] for each in advised if each["action"] == "trigger_consolidation"]
     return {
         "gardener_details": {
             "connectivity": facts.connectivity,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any
 
 from mcp_ingress import writes
@@ -22,7 +22,7 @@ async def get_workspace_status(call: Call, arguments: dict[str, Any]) -> dict[st
     return {
         "success": True,
         "active_memory": found.memory_id,
-        "is_broadcasting": last is not None and now - last < timedelta(milliseconds=BROADCAST_MS),
+        "is_broadcasting": found.is_broadcasting(now),
         "coherence_threshold": THRESHOLD,
         "conflict_memories": [each.memory_id for each in candidates] if len(candidates) > 1 else [],
         "has_conflict": len(candidates) > 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from processors.context_graph.rules.agreement import agreement
 from processors.context_graph.rules.consciousness import HISTORY
 from processors.context_graph.rules.modulators import ADJUSTED, Levels
 from processors.context_graph.rules.oscillators import COUPLING, Synchrony, settled
-from processors.context_graph.rules.workspace import WHOLE, Contender
+from processors.context_graph.rules.workspace import BROADCAST_MS, WHOLE, Contender
 from storage.statements import execute
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class Workspace:
     score: float | None = None
     broadcast_at: datetime | None = None
     broadcasts: int = 0
+
+    def is_broadcasting(self, now: datetime) -> bool:
+        """Whether the last broadcast still goes on."""
+        return self.broadcast_at is not None and now - self.broadcast_at < timedelta(milliseconds=BROADCAST_MS)
 
 
 def read_recalls(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> list[RecallViews]:

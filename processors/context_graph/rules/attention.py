@@ -70,11 +70,7 @@ def order(pool: Pool, levels: Levels) -> np.ndarray:
 
 def near_enough(least: float, levels: Levels) -> float:
     """The similarity that is asked for: less of it, the more noradrenaline there is."""
-    return (
-        least * NORADRENALINE.baseline / levels.noradrenaline
-        if levels.noradrenaline > NORADRENALINE.baseline
-        else (least)
-    )
+    return least * NORADRENALINE.baseline / max(levels.noradrenaline, NORADRENALINE.baseline)
 
 
 def _by_views(scores: np.ndarray, aligned: np.ndarray | None, serotonin: float) -> np.ndarray:
