@@ -26,7 +26,7 @@ MERGED, WRONG, REPEATED = Target(90.0, at_least=True), Target(0.0), Target(5.0)
 
 
 def measure_consolidation(dataset: str, embedder: str, questions: int | None = None) -> Report:
-    """Store, consolidate and search each conversation; `questions`: at most so many of each. Raises Refused."""
+    """Store, consolidate and search each conversation; `questions`: at most this many of each. Raises Refused."""
     report = Report("consolidation", {"dataset": Path(dataset).name, "embedder": embedder})
     for number, conversation in enumerate(read_set(dataset)):
         asyncio.run(_measure(report, f"{number}", conversation, embedder, questions))

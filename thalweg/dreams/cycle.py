@@ -155,7 +155,7 @@ class Cycle:
             yield await self._publish(some)
 
     async def _merge(self) -> Steps:
-        """Merge what says the same, of the memories that were stored last; at most so many groups a day."""
+        """Merge what says the same, of the memories that were stored last; at most this many groups a day."""
         left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY)
         if left > 0 and self._running.store.indexes.spaces.live is not None:
             began = time.perf_counter()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import duckdb
 
 SEEN_MEMBERS = 32
-"""Of a candidate so many memories are compared with its centre in all views."""
+"""Of a candidate this many memories are compared with its centre in all views."""
 
 
 class Background:

@@ -35,9 +35,9 @@ MOST_BASELINE = 300
 """Memories among which a goal was found, as far as they are compared: where there are more, _RUNS runs of them."""
 _RUNS = 5
 MOST_OF_BUCKET = 32
-"""So many memories of a bucket make its mean at most, chosen by their labels, which are hashes."""
+"""This many memories of a bucket make its mean at most, chosen by their labels, which are hashes."""
 FOLDS = 5
-"""A central memory is compared with the centre of the others, in so many parts."""
+"""A central memory is compared with the centre of the others, in this many parts."""
 MOST_KEPT = 20_000
 """Purpose vectors in memory, of all namespaces: 2 MB."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.state import IN_SESSION
 from processors.context_graph.read.teleology import purpose, purpose_vectors
 from processors.context_graph.rules.drift import LEAST, WINDOW
 from processors.context_graph.rules.ego import (
@@ -21,7 +22,6 @@ from processors.context_graph.rules.ego import (
     identity_status,
     running_purpose,
 )
-from processors.context_graph.rules.workspace import WHOLE
 from storage.statements import execute
 
 if TYPE_CHECKING:
@@ -54,11 +54,10 @@ def read_ego(reader: FingerprintReader, purposes: Purposes, cache: DriftCache, s
 
 def _stored(reader: FingerprintReader, session_id: str) -> tuple[list[str], int]:
     """The last WINDOW memories of a session, oldest first, and how many it has."""
-    own = "" if session_id == WHOLE else "AND session_id = $2"
     rows = execute(
         reader.cursor,
-        "SELECT memory_id, count(*) OVER () FROM context_memories WHERE namespace = $1 AND $2 IS NOT NULL "
-        f'AND merged_from IS NULL {own} ORDER BY "offset" DESC, idx DESC LIMIT {WINDOW}',
+        "SELECT memory_id, count(*) OVER () FROM context_memories WHERE namespace = $1 "
+        f'AND merged_from IS NULL AND {IN_SESSION} ORDER BY "offset" DESC, idx DESC LIMIT {WINDOW}',
         [reader.namespace, session_id],
     ).fetchall()
     return [str(memory_id) for memory_id, _ in reversed(rows)], rows[0][1] if rows else 0
@@ -66,11 +65,10 @@ def _stored(reader: FingerprintReader, session_id: str) -> tuple[list[str], int]
 
 def _recalled(reader: FingerprintReader, session_id: str) -> list[str]:
     """The memories that searches of a session returned last, the best ones first."""
-    own = "" if session_id == WHOLE else "AND session_id = $2"
     rows = execute(
         reader.cursor,
-        "SELECT memory_id FROM context_recalls WHERE namespace = $1 AND $2 IS NOT NULL "
-        f"{own} ORDER BY recalled_at DESC, event_id, rank LIMIT {RECALLED}",
+        "SELECT memory_id FROM context_recalls WHERE namespace = $1 "
+        f"AND {IN_SESSION} ORDER BY recalled_at DESC, event_id, rank LIMIT {RECALLED}",
         [reader.namespace, session_id],
     ).fetchall()
     return [str(memory_id) for (memory_id,) in rows]

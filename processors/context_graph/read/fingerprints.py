@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from storage.search.vectors.dense_space import DenseSpace
 
 NEIGHBOURS = 5
-"""A text's neighbours are so many of the nearest memories; a memory's those that it has edges to, if any."""
+"""A text's neighbours are this many of the nearest memories; a memory's those that it has edges to, if any."""
 CACHED_MEMORIES = 4096
 """About 20 MB."""
 MOST_TERMS = 256

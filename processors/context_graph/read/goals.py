@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
 CENTRE_MEMBERS = 64
-"""So many of a goal's memories make its centre at most."""
+"""This many of a goal's memories make its centre at most."""
 _MOST_PURPOSES = 256
 _COLUMNS = (
     "goal_id, level, goal_text, medoid_id, member_ids, parent_goal_id, confidence, coherence, dominant_embedders, "
@@ -112,7 +112,7 @@ def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fin
 
 
 def central_ids(namespace: str, member_ids: Sequence[str], most: int = CENTRE_MEMBERS) -> list[str]:
-    """At most so many of these memories, the same whenever it is asked: those of the lowest labels."""
+    """At most this many of these memories, the same whenever it is asked: those of the lowest labels."""
     if len(member_ids) <= most:
         return list(member_ids)
     labels = np.array([document_label(namespace, one) for one in member_ids], np.int64)

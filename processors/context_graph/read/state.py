@@ -20,6 +20,8 @@ from storage.statements import execute
 if TYPE_CHECKING:
     import duckdb
 
+IN_SESSION = f"($2 = '{WHOLE}' OR session_id = $2)"
+"""The rows of a session, of `default` those of the whole namespace; the session is the second parameter."""
 MOST_RECALLS = 8
 """Of the recalls before these nothing would be left in the agreement."""
 
@@ -58,11 +60,10 @@ class Workspace:
 
 def read_recalls(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> list[RecallViews]:
     """The last MOST_RECALLS searches of a session, oldest first; of `default` those of all sessions."""
-    own = "" if session_id == WHOLE else "AND session_id = $2"
     rows = execute(
         cursor,
         "WITH last AS (SELECT event_id FROM context_recalls WHERE namespace = $1 AND rank = 1 "
-        f"AND alignments IS NOT NULL AND $2 IS NOT NULL {own} "
+        f"AND alignments IS NOT NULL AND {IN_SESSION} "
         f"ORDER BY recalled_at DESC, event_id LIMIT {MOST_RECALLS}) "
         "SELECT any_value(recalled_at), list(alignments ORDER BY rank) FROM context_recalls "
         "WHERE namespace = $1 AND event_id IN (FROM last) AND alignments IS NOT NULL "
@@ -108,11 +109,10 @@ def read_workspace(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id
 
 def read_learning_scores(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> list[tuple[str, float]]:
     """Modality and learning score of the last memories that were measured, oldest first."""
-    own = "" if session_id == WHOLE else "AND session_id = $2"
     rows = execute(
         cursor,
-        "SELECT modality, learning_score FROM context_memories WHERE namespace = $1 AND $2 IS NOT NULL "
-        f'AND learning_score IS NOT NULL {own} ORDER BY "offset" DESC, idx DESC LIMIT {HISTORY}',
+        "SELECT modality, learning_score FROM context_memories WHERE namespace = $1 "
+        f'AND learning_score IS NOT NULL AND {IN_SESSION} ORDER BY "offset" DESC, idx DESC LIMIT {HISTORY}',
         [namespace, session_id],
     ).fetchall()
     return [(str(modality), float(score)) for modality, score in reversed(rows)]

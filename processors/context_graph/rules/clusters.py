@@ -12,7 +12,7 @@ MOST_ROUNDS = 100
 
 
 def cluster_count(memories: int) -> int:
-    """In how many clusters so many memories are looked at: √(n/2), two at least, n/3 at most."""
+    """In how many clusters this many memories are looked at: √(n/2), two at least, n/3 at most."""
     return max(1, min(memories // LEAST, max(2, math.ceil(math.sqrt(memories / 2)))))
 
 

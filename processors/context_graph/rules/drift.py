@@ -25,7 +25,7 @@ WINDOW = 20
 LEAST = 10
 """Fewer memories tell no drift."""
 MILD, MODERATE, SEVERE = 2.0, 3.5, 4.0
-"""From so many standard errors on."""
+"""From this many standard errors on."""
 SCALAR_MILD, SCALAR_MODERATE, SCALAR_SEVERE = 0.01, 0.05, 0.10
 """From such a fall of the mean alignment on, where the baseline has too few memories to have a standard error."""
 SHOWN = 3

@@ -14,7 +14,7 @@ Trend = Literal["improving", "stable", "worsening"]
 SLOPE = 0.005
 """Of the mean alignment a bucket; less is no trend."""
 SURE = 2.0
-"""A slope within so many of its standard errors of 0 is no trend."""
+"""A slope within this many of its standard errors of 0 is no trend."""
 LAST = 10
 """Buckets with data that a trend is told by."""
 FEWEST = 3
@@ -59,7 +59,7 @@ class Bucket(NamedTuple):
 
 
 class Course(NamedTuple):
-    """A trend, by a slope of the alignment a bucket, over so many buckets with data."""
+    """A trend, by a slope of the alignment a bucket, over this many buckets with data."""
 
     trend: Trend
     slope: float

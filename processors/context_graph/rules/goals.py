@@ -24,7 +24,7 @@ PARENT_ALIGNMENT = 0.5
 DOMINANT = 0.55
 """A view is dominant where a goal's memories are aligned with its centre this much."""
 FULL_SIZE = 50
-"""So many memories make a goal large; all of them in a smaller store."""
+"""This many memories make a goal large; all of them in a smaller store."""
 STRONG = (50, 0.85)
 """Members and coherence of a North Star that is called strong."""
 LEVELS = (("Strategic", 0.2, 1.6, 0.80), ("Tactical", 0.1, 0.8, 0.75))
@@ -137,7 +137,7 @@ def confidence_of(coherence: float, members: int, memories: int, dominant_share:
 
 
 def level_of(share: float, clusters: int, coherence: float) -> str:
-    """The level of a theme that has this share of all memories, where there were so many clusters."""
+    """The level of a theme that has this share of all memories, where there were this many clusters."""
     for level, of_all, of_equal, least_coherence in LEVELS:
         if share >= min(of_all, of_equal / clusters) and coherence >= least_coherence:
             return level

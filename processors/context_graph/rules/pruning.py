@@ -14,7 +14,7 @@ FRESH_DAYS = 1.0
 """A younger memory is never a candidate, unless a staleness of less is asked for."""
 PROTECTING_EDGES = 3
 PROTECTED = 0.5
-"""What a memory with so many edges has of its priority."""
+"""What a memory with this many edges has of its priority."""
 UNKNOWN_ALIGNMENT = 0.5
 """That of a memory without a goal."""
 USUAL_IMPORTANCE = 0.5

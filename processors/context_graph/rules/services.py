@@ -25,7 +25,7 @@ _ERROR_COST, _LEAST_SCORE = 0.1, 0.05
 _HEALTHY, _DEGRADED = 0.8, 0.5
 _TOLERANCE = 1e-9
 TIDY_FROM = 100
-"""From so many memories on hygiene is advised."""
+"""From this many memories on hygiene is advised."""
 DRIFT_FROM = 10
 """Fewer memories tell no drift."""
 

@@ -24,7 +24,7 @@ class CountList(click.ParamType):
         return tuple(int(part) for part in parts)
 
 
-@click.group()
+@click.group(commands=COMMANDS)
 def bench() -> None:
     """Measure this machine. A scratch directory is made and removed; no data directory of yours is touched."""
 
@@ -265,8 +265,5 @@ def memory(as_json: bool, embedder: str, minutes: float, size: int) -> None:
 
     show(lambda: measure_memory(minutes, size, embedder=embedder), as_json)
 
-
-for _each in COMMANDS:
-    bench.add_command(_each)
 
 COMMAND = bench

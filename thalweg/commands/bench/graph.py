@@ -8,6 +8,10 @@ import click
 
 from thalweg.commands.bench.options import DATASET, EMBEDDER, JSON, show
 
+QUESTIONS = click.option(
+    "--questions", type=click.IntRange(1), help="At most this many questions a conversation; default: all."
+)
+
 
 @click.command()
 @JSON
@@ -115,7 +119,7 @@ def trust(as_json: bool, embedder: str, dataset: str, fit: bool) -> None:
 @click.command()
 @JSON
 @EMBEDDER
-@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@QUESTIONS
 @click.argument("dataset")
 def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
     """Measure whether memories that say the same become one, and whether searches lose by it.
@@ -134,7 +138,7 @@ def consolidation(as_json: bool, embedder: str, questions: int | None, dataset: 
 @click.command()
 @JSON
 @EMBEDDER
-@click.option("--questions", type=click.IntRange(1), help="At most so many questions a conversation; default: all.")
+@QUESTIONS
 @click.argument("dataset")
 def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> None:
     """Measure what a dream of Context Graph brings to questions that were asked again and again.
