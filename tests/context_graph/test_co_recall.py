@@ -100,8 +100,8 @@ async def test_a_dream_brings_what_was_recalled_together_nearer_and_no_other_que
     agent: Agent, node: EmbeddingNode
 ) -> None:
     node.is_slow = True  # words and what was recalled rank alone
-    for number in range(8):
-        await agent.call("store_memory", content=f"the harbour tide turns at {number} o'clock")
+    for number in range(8):  # the longer, the lower: no two score alike
+        await agent.call("store_memory", content="the harbour tide turns" + " and turns later" * number)
     for number in range(3):
         await agent.call("store_memory", content=f"bread rises overnight {number}")
     before = await ids_of(agent)
