@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 import duckdb
 import orjson
 
+from mcp_ingress.in_flight import InFlight
 from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
-from processors.memory.read.earlier import CHANGES_STAGE
+from processors.memory.read.earlier import CHANGES_STAGE, Memory
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
@@ -35,7 +36,7 @@ from streams.events import CONNECTION, Event, wire_type
 from streams.ids import derived_id, uuid7
 from streams.log.base import Outgoing
 from streams.positions import Freshness
-from streams.topics import INVOCATIONS
+from streams.topics import INVOCATIONS, MEMORY
 
 Result = TypeVar("Result")
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
@@ -56,6 +57,8 @@ class ClientConnection:
     """On the log: what it writes without a session belongs together by it."""
     client: str | None = None
     last_writes: Freshness = field(default_factory=Freshness)
+    unknown_writes: Freshness = field(default_factory=Freshness)
+    """Those of its writes to memory that are not in flight: only the store says what they state."""
     open_session_id: str | None = None
 
 
@@ -121,9 +124,10 @@ class Call:
         """Leave an event of this call on the topic of invocations, in the background: no answer waits for it."""
         self.services.leave_record(INVOCATIONS.name, self.event(short_type, data, subject=self.session_id))
 
-    async def publish(self, *events: tuple[str, Event]) -> Published:
+    async def publish(self, *events: tuple[str, Event], states: Memory | None = None) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
 
+        `states`: the memory that the only one on the topic of memories makes, for the answers of the next writes.
         When the log is down the events go to the synced local spool. Raises LogUnavailable when that fails too, and
         RecordRefused for a record that the log would never take, also while it is down.
         """
@@ -133,6 +137,11 @@ class Call:
         self.services.log.check(records)
         published = await self._append(records)
         self.connection.last_writes = self.connection.last_writes.merged(published.freshness)
+        written = Freshness({at: offset for at, offset in published.freshness if at.topic == MEMORY.name})
+        if states is None:
+            self.connection.unknown_writes = self.connection.unknown_writes.merged(written)
+        else:
+            self.services.part(InFlight).add(self.namespace, written, states, self.services.applied)
         return published
 
     async def _append(self, records: Sequence[Outgoing]) -> Published:

@@ -18,6 +18,7 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Texts
+from mcp_ingress.in_flight import InFlight
 from processors.embedding.model import Embedder
 from processors.embedding.query import EncodedDocument, encoded_document
 from processors.memory.read.earlier import (
@@ -34,6 +35,7 @@ from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.records.filter import Filter
 from streams.errors import Unavailable
 from streams.events import Event
+from streams.positions import Freshness
 from streams.topics import MEMORY
 
 How = Literal["change", "tension"]
@@ -83,8 +85,9 @@ def contradiction_fields(found: Iterable[Contradicted]) -> dict[str, Any]:
 async def find_contradictions(call: Call, event: Event, known: EncodedDocument | None = None) -> Contradictions:
     """What the memory of this event, which is being written, contradicts. `known`: its text's vector, if there is one.
 
-    It waits as long as a search waits for vectors, until what the caller wrote before is applied. What is left to the
-    stage: texts longer than what is compared, and those that a model would have to be asked for over the network.
+    It waits as long as a search waits for vectors, until what the caller wrote before is applied or in flight. What is
+    left to the stage: texts longer than what is compared, and those that a model would have to be asked for over the
+    network.
     """
     text = next(iter(texts_to_compare(event).values()), "")
     embedder = call.services.embedder
@@ -93,12 +96,18 @@ async def find_contradictions(call: Call, event: Event, known: EncodedDocument |
     wait_s = writes.time_left(call, call.services.limits.vector_wait_s)
     try:
         async with asyncio.timeout(wait_s):
-            earlier = call.applied(writes.on_topic(call.read_token, MEMORY.name), timeout_s=wait_s)
+            earlier = call.applied(_not_in_flight(call), timeout_s=wait_s)
             is_applied, encoded = await asyncio.gather(earlier, _encoded(embedder, text, known))
             found = [] if encoded.vector is None else await _find(call, event, text, encoded.vector, encoded.space)
     except (TimeoutError, Unavailable):
         return Contradictions(is_pending=True)
     return Contradictions(found, not (is_applied and call.services.spool.is_empty))
+
+
+def _not_in_flight(call: Call) -> Freshness:
+    """What has to be applied: then all that the caller wrote before is in the store or in flight."""
+    token = call.services.part(InFlight).missing(writes.on_topic(call.read_token, MEMORY.name))
+    return token.merged(call.connection.unknown_writes)
 
 
 async def _encoded(embedder: Embedder, text: str, known: EncodedDocument | None) -> EncodedDocument:
@@ -111,6 +120,7 @@ async def _find(call: Call, event: Event, text: str, vector: np.ndarray, space_n
     own = {identity for identity, _ in texts_to_embed(event)}
     moment = event.time.astimezone(UTC).replace(tzinfo=None)
     late = services.applied.lagging(VECTOR_STAGE, MEMORY.name)
+    in_flight = changed_by(text, moment, services.part(InFlight).of(namespace, services.applied), own)
 
     def look(cursor: duckdb.DuckDBPyConnection) -> list[Contradicted]:
         indexes = services.indexes
@@ -121,7 +131,9 @@ async def _find(call: Call, event: Event, text: str, vector: np.ndarray, space_n
             found = changed_by(text, moment, list(others.values()), own)
             return _live(cursor, call, found) if found else []
 
-    return await call.read(look)
+    found = await call.read(look)
+    known = {each.text for each in found}
+    return found + [Contradicted(one.kind, one.record_id, one.text) for one in in_flight if one.text not in known]
 
 
 def _live(cursor: duckdb.DuckDBPyConnection, call: Call, found: Sequence[Memory]) -> list[Contradicted]:

@@ -13,6 +13,8 @@ from mcp_ingress.services import Limits
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
 from processors.embedding.query import EncodedDocument, encoded_document
+from streams.positions import Freshness
+from streams.topics import MEMORY
 from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence.conftest import Believer
@@ -82,14 +84,39 @@ async def test_a_text_is_compared_in_the_space_of_its_vector_also_when_another_m
     assert row["text"] == OLD
 
 
-async def test_while_an_earlier_write_is_not_applied_the_answer_says_pending(node: EmbeddingNode) -> None:
+async def test_an_earlier_entry_that_is_on_the_log_and_not_applied_is_compared_without_waiting(
+    node: EmbeddingNode,
+) -> None:
     node.is_behind, node.services.limits = True, QUICK
-    await write(node, OLD)
+    before = await write(node, OLD)
+    [insight] = before["extracted_entities"]
+    after = await write(node, NEW)
+    stated = {"kind": insight["type"], "id": insight["id"], "text": OLD, "how": "change"}
+    assert after["contradicts"] == [stated] and "pending" not in after
+    node.catch_up()
+    node.services.limits = PATIENT
+    newest = await write(node, "The gateway of the harbour listens on port 9000.")
+    assert sorted(row["text"] for row in newest["contradicts"]) == [OLD, NEW]
+
+
+async def test_while_an_earlier_write_of_another_kind_is_not_applied_the_answer_says_pending(
+    node: EmbeddingNode,
+) -> None:
+    node.is_behind, node.services.limits = True, QUICK
+    await node.call("friction_log", description=OLD, category="tooling")
     after = await write(node, NEW)
     assert after["pending"] and after["success"] and "contradicts" not in after
     node.catch_up()
     node.services.limits = PATIENT
     assert "pending" not in await write(node, "Gulls sleep on the roof.")
+
+
+async def test_a_token_of_a_write_that_another_process_made_is_waited_for(node: EmbeddingNode) -> None:
+    node.is_behind, node.services.limits = True, QUICK
+    await write(node, OLD)
+    foreign = {at: offset + 9 for at, offset in node.connection.last_writes if at.topic == MEMORY.name}
+    node.connection.last_writes = Freshness(foreign)
+    assert (await write(node, NEW))["pending"]
 
 
 async def test_while_the_store_is_down_an_entry_is_accepted_and_says_pending(node: EmbeddingNode) -> None:

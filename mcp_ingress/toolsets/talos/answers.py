@@ -11,6 +11,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call, Published
 from mcp_ingress.toolsets.talos.queries import session_exists
+from processors.memory.read.earlier import Memory
 from processors.talos.rules.identifiers import SESSION_ID_FORMAT, is_session_id
 from streams.errors import LogUnavailable, Refused, Unavailable
 from streams.events import Event, wire_type
@@ -52,9 +53,11 @@ def telemetry(call: Call, name: str, session_id: str | None, attributes: Mapping
     return TELEMETRY.name, call.event(name, data, subject=session_id).changed(id=identity)
 
 
-async def publish_entry(call: Call, event: Event, name: str, attributes: Mapping[str, Any]) -> Published:
-    """Put an entry and its telemetry event of that name on the log, in one publish."""
-    return await call.publish((MEMORY.name, event), telemetry(call, name, event.subject, attributes))
+async def publish_entry(
+    call: Call, event: Event, name: str, attributes: Mapping[str, Any], states: Memory | None = None
+) -> Published:
+    """Put an entry and its telemetry event of that name on the log, in one publish. `states`: as of `Call.publish`."""
+    return await call.publish((MEMORY.name, event), telemetry(call, name, event.subject, attributes), states=states)
 
 
 async def emit(call: Call, published: Published, *events: tuple[str, Event]) -> Published:

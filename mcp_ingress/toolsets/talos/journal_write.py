@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any
 
 from mcp_ingress import writes
@@ -12,12 +13,14 @@ from mcp_ingress.contradictions import CONTRADICTED_TEXTS, CONTRADICTS, contradi
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from processors.talos.rules.extraction import extract
+from processors.memory.read.earlier import Memory
+from processors.talos.rules.extraction import Entity, extract
 from processors.talos.rules.identifiers import entry_id
 from processors.talos.rules.ontology import PRELOADED, domain_id, is_known_domain
 from streams.errors import Refused
 from streams.event_types.talos import CATEGORIES
 from streams.events import Event
+from streams.ids import document_label
 
 
 async def write_entry(call: Call, arguments: dict[str, Any], *, open_session_id: str | None = None) -> dict[str, Any]:
@@ -32,7 +35,8 @@ async def write_entry(call: Call, arguments: dict[str, Any], *, open_session_id:
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
     published, contradictions = await asyncio.gather(
-        answers.publish_entry(call, event, f"knowledge.{category}", knowledge), find_contradictions(call, event)
+        answers.publish_entry(call, event, f"knowledge.{category}", knowledge, _stated(event, main)),
+        find_contradictions(call, event),
     )
     warnings = await answers.unknown_session_warnings(call, session_id)
     relations = [relation for relation in found.relations if not (warnings and relation.from_id == session_id)]
@@ -55,6 +59,12 @@ def _written(call: Call, arguments: Mapping[str, Any], open_session_id: str | No
     if session_id is not None or open_session_id is None:
         return event
     return writes.with_findings(event, {"session_id": open_session_id}).changed(subject=open_session_id)
+
+
+def _stated(event: Event, main: Entity) -> Memory:
+    """The entry as searches will name it: by the entity that it makes."""
+    label = document_label(event.namespace, main.id)
+    return Memory(label, main.id, main.label, event.data["content"], event.time.astimezone(UTC).replace(tzinfo=None))
 
 
 def _domain_term(domain: str | None) -> str | None:
