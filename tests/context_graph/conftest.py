@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_ingress.services import Limits
 from processors.embedding.loader import load_embedder
 from processors.memory.stages.embed import Embed
 from streams.codec import decode, encode
@@ -40,6 +41,7 @@ class ModelNode(SmallNode):
 @pytest.fixture
 def model_node(tmp_path: Path, model_cache: Path) -> Iterator[ModelNode]:
     node = ModelNode(tmp_path, load_embedder("minilm", cache_dir=model_cache))
+    node.services.limits = Limits(PATIENCE_S, PATIENCE_S, PATIENCE_S)  # a publish lasts as long as the model
     yield node
     node.close()
 

@@ -75,6 +75,7 @@ def test_every_invariant_and_recipe_has_a_row_that_names_a_test_and_the_brokers_
     assert not wrong
 
 
+@pytest.mark.process
 def test_every_failure_marked_with_a_dagger_is_tried_on_both_brokers(runs: Runs) -> None:
     marked = [cells for cells in table("What happens at each failure") if "†" in cells[2]]
     assert len(marked) > 5

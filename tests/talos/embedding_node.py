@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from processors.memory.registry import REPEATED
 from processors.memory.stages.changes import MemoryChanges
-from streams.events import LoggedEvent
+from streams.events import Event
 from tests.valence.conftest import BeliefNode
 
 
@@ -13,8 +13,8 @@ class EmbeddingNode(BeliefNode):
 
     is_slow = False
 
-    def _derive(self, logged: LoggedEvent) -> None:
-        is_belief = logged.event.type.startswith("thalweg.valence.")
-        if logged.event.type in MemoryChanges.accepts | REPEATED and not is_belief and not self.is_slow:
-            self._keep(self._embedded(logged.event))
-        super()._derive(logged)
+    def _has_vector(self, event: Event) -> bool:
+        is_belief = event.type.startswith("thalweg.valence.")
+        return super()._has_vector(event) or (
+            event.type in MemoryChanges.accepts | REPEATED and not is_belief and not self.is_slow
+        )

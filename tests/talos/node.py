@@ -121,8 +121,9 @@ class SmallNode:
 
     def process(self, records: Sequence[Record]) -> None:
         """What the materialiser and the stages do with these records, up to the applied positions."""
+        self._apply(*records)
+        self._apply(*(self.store.record(encode(DERIVED.name, fact)) for fact in self._vectors(records)))
         for record in records:
-            self._apply(record)
             for logged in decode(record):
                 if record.topic == MEMORY.name:
                     self._derive(logged)
@@ -173,6 +174,10 @@ class SmallNode:
             "SELECT status, message, result FROM outcomes WHERE request_id = ?", identity
         )
         return status, message, orjson.loads(result or "{}")
+
+    def _vectors(self, records: Sequence[Record]) -> list[Event]:
+        """The vectors of these records' texts, as facts; none here."""
+        return []
 
     def _derive(self, logged: LoggedEvent) -> None:
         if logged.event.type == wire_type("talos.session.closed"):
@@ -239,8 +244,11 @@ class SmallNode:
         fact = Event(f"{source.id}/{number}", "test", event_type, *about)
         self._apply(self.store.record(encode(DERIVED.name, fact)))
 
-    def _apply(self, record: Record) -> None:
-        indexed = self.store.apply(record).indexed
+    def _apply(self, *records: Record) -> None:
+        """These records in one transaction, as the materialiser does it."""
+        if not records:
+            return
+        indexed = self.store.apply(*records).indexed
         self.indexes.apply(indexed.documents, indexed.vectors)
         assert self.indexes.turns is not None
         self.indexes.turns.defer(indexed.turns, indexed.turn_vectors, {})

@@ -16,7 +16,7 @@ from processors.embedding.hashing import HashingEmbedder
 from processors.memory.registry import TEXTS, texts_to_embed
 from processors.memory.vector_facts import encode_vector
 from processors.valence.stages.tensions import Tensions
-from streams.codec import encode
+from streams.codec import decode, encode
 from streams.event_types.memory import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.log.base import Outgoing, Record
@@ -36,9 +36,14 @@ class BeliefNode(SmallNode):
         self.facts: list[Event] = []
         self.waiting: list[Record] = []
 
+    def _vectors(self, records: Sequence[Record]) -> list[Event]:
+        logged = [logged for record in records if record.topic == MEMORY.name for logged in decode(record)]
+        return [self._embedded(one.event) for one in logged if self._has_vector(one.event)]
+
+    def _has_vector(self, event: Event) -> bool:
+        return event.type in TEXTS and event.type.startswith("thalweg.valence.")
+
     def _derive(self, logged: LoggedEvent) -> None:
-        if logged.event.type in TEXTS and logged.event.type.startswith("thalweg.valence."):
-            self._keep(self._embedded(logged.event))
         if logged.event.type not in Tensions.accepts:
             super()._derive(logged)
         elif not self.is_blind:
