@@ -25,19 +25,21 @@ def _merged_texts(event: Event) -> Sequence[tuple[str, str]]:
     return found
 
 
+_TEXTS = Texts(
+    # found by its words or, as a picture, by what was said of it; tags are words beside it and have no vector
+    {MEMORY_STORED: _text, MEMORY_INJECTED: _text, MEMORIES_MERGED: _merged_texts},
+    stored="SELECT namespace, memory_id AS record_id, coalesce(searched, content) AS text FROM context_memories",
+    repeated=frozenset({MEMORIES_MERGED}),
+)
 KINDS = (
     Kind(
         TOOLSET,
         tuple(MODALITIES),
         TOOL_THOUGHT,
-        # found by its words or, as a picture, by what was said of it; tags are words beside it and have no vector
-        Texts(
-            {MEMORY_STORED: _text, MEMORY_INJECTED: _text, MEMORIES_MERGED: _merged_texts},
-            stored="SELECT namespace, memory_id AS record_id, coalesce(searched, content) AS text "
-            "FROM context_memories",
-            repeated=frozenset({MEMORIES_MERGED}),
-        ),
+        _TEXTS,
         ended="SELECT namespace, memory_id AS record_id FROM context_ends",
         successors="SELECT namespace, memory_id AS record_id, merged_into AS successor_id FROM context_ends",
     ),
 )
+TEXT_EVENTS = frozenset(_TEXTS.of_event)
+"""Types of the events by which memories come about that may have a vector."""

@@ -68,7 +68,9 @@ async def test_a_memory_competes_and_force_broadcasts_it(agent: Agent, node: Emb
     status = await agent.call("get_workspace_status")
     assert (status["active_memory"], status["is_broadcasting"], status["has_conflict"]) == (ids[1], True, True)
     assert status["conflict_memories"] == [ids[1], ids[0]] and status["wta"]["winner"] == ids[1]
-    assert status["coherence_threshold"] == 0.8 and status["wta"]["history_length"] == 1
+    thresholds = (await agent.call("get_threshold_status"))["thresholds"]
+    assert status["coherence_threshold"] == thresholds["theta_kur"]["value"] == 0.8
+    assert status["wta"]["history_length"] == 1
     node.clock.time += timedelta(milliseconds=200)
     status = await agent.call("get_workspace_status")
     assert (status["active_memory"], status["is_broadcasting"]) == (ids[1], False)

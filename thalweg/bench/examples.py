@@ -29,6 +29,7 @@ ARGUMENTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "store_raw_dialogue": lambda text: {"session_id": "bench", "speaker": "user"},
     "store_episode": lambda text: {"reflection": f"Problem: {text}. Lesson: measure first."},
     "pattern_record": lambda text: {"type": "bench"},
+    "search_teleological": lambda text: {"query_content": text},
     "graph_query": lambda text: {"cypher": "MATCH (i:Insight) RETURN i.id LIMIT 10"},
 }
 """Arguments that the schema alone does not tell, by the text of the call."""
@@ -62,21 +63,30 @@ PREREQUISITES: Mapping[str, Prerequisite] = {
 
 @dataclass(frozen=True, slots=True)
 class RowRequest:
-    """The request that makes the rows of a search tool: its type, and its data from a text."""
+    """The request that makes the rows of a search tool: its type, and its data from a text.
+
+    `is_ready`: the bench publishes what the stages find with it, so that a node only applies it.
+    """
 
     short_type: str
     data: Callable[[str], dict[str, Any]]
+    is_ready: bool = False
 
 
 _JOURNAL = RowRequest("talos.journal.written", lambda text: {"content": text, "category": "observation"})
 _BELIEF = RowRequest("valence.belief.created", lambda text: {"content": text})
+_MEMORY = RowRequest("context.memory.stored", lambda text: {"content": text}, is_ready=True)
 SEARCH_ROWS: Mapping[str, RowRequest] = {
     "journal_query": _JOURNAL,
     "inner_voice.retrieve": _JOURNAL,
     "hybrid_search": RowRequest("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
     "belief_query": _BELIEF,
-    "search_graph": RowRequest("context.memory.stored", lambda text: {"content": text}),
+    "search_graph": _MEMORY,
+    "search_teleological": _MEMORY,
 }
+SEARCH_P95 = Target(30.0)
+SEARCH_P99: Mapping[str, Target] = {"search_teleological": Target(60.0)}
+"""Promised of these tools in place of SEARCH_P95."""
 
 ROWS_BEFORE_WRITE: Mapping[str, RowRequest] = {
     WRITE: _JOURNAL,

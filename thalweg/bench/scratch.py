@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import subprocess
 import sys
@@ -119,6 +120,13 @@ def anonymous_mb(pid: int) -> float | None:
     status = Path(f"/proc/{pid}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:")), None)
+
+
+def processor_s(pid: int) -> float | None:
+    """Seconds of processor time that a process has taken, in hundredths. None where the system does not tell."""
+    told = Path(f"/proc/{pid}/stat")
+    fields = told.read_text().rpartition(")")[2].split() if told.exists() else []
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
 
 
 class SocketClient:

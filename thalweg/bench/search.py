@@ -23,6 +23,7 @@ from storage.search.search import prefetch, search
 from storage.search.vectors.hnsw_graph import EF_CONSTRUCTION, EF_SEARCH, M
 from storage.writer import Writer
 from streams.clock import SystemClock
+from thalweg.bench.examples import SEARCH_P95
 from thalweg.bench.recall import load_for_recall
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
@@ -30,7 +31,6 @@ from thalweg.bench.search_node import measure_node
 from thalweg.bench.search_store import NAMESPACE, fill_store
 from thalweg.process.gc_tuning import collect_rarely, freeze_startup_objects
 
-SEARCH_P95 = Target(30.0)
 RECALL = Target(0.95, at_least=True)
 LIMIT = 10
 READY_S = 3600.0

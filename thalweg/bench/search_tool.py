@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from processors.embedding.hashing import HashingEmbedder
 from streams.clock import SystemClock
@@ -14,12 +17,23 @@ from streams.errors import Unavailable
 from streams.events import Event, wire_type
 from streams.ids import uuid7
 from streams.log import open_log
+from streams.log.sqlite import SqliteLog
 from streams.topics import MEMORY, with_partitions
-from thalweg.bench.examples import SEARCH_ROWS, RowRequest, example, search_tool
+from thalweg.bench.examples import SEARCH_P95, SEARCH_P99, SEARCH_ROWS, RowRequest, example, search_tool
 from thalweg.bench.own_broker import wait_applied
+from thalweg.bench.ready_fill import publish_ready
+from thalweg.bench.recall import load_for_recall
 from thalweg.bench.report import Report
-from thalweg.bench.scratch import SocketClient, environment, resident_mb, running_node, scratch_directory, texts
-from thalweg.bench.search import SEARCH_P95, measure_bare
+from thalweg.bench.scratch import (
+    SocketClient,
+    environment,
+    processor_s,
+    resident_mb,
+    running_node,
+    scratch_directory,
+    texts,
+)
+from thalweg.bench.search import measure_bare
 from thalweg.control.requests import ask
 from thalweg.settings import Settings
 from thalweg.settings import load as load_settings
@@ -29,24 +43,31 @@ FILL_S = 1800.0
 WARM_UP = 10
 POLL_S = 0.1
 NAMESPACE = "default"
+HASHING = "hashing"
 
 
-def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bool = True) -> Report:
-    """For each size: rows made as in use, by events through the processors. Then `count` calls of one caller."""
-    report = Report("search", {"tool": name, "sizes": list(sizes), "n": count, "embedder": "hashing"})
+def measure_search_tool(
+    name: str, sizes: Sequence[int], count: int, embedder: str = HASHING, *, bare: bool = True
+) -> Report:
+    """For each size: rows made as in use, by events through the processors. Then `count` calls of one caller.
+
+    `embedder`: of the rows that are published with their vectors; those of other tools have those of HASHING.
+    """
     search_tool(name)
+    embedder = embedder if SEARCH_ROWS[name].is_ready else HASHING
+    report = Report("search", {"tool": name, "sizes": list(sizes), "n": count, "embedder": embedder})
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
     for size in sizes:
         with scratch_directory() as directory:
             entries = texts(size)
-            _measure(report, directory / "home", name, entries, questions)
+            _measure(report, directory / "home", name, entries, questions, embedder)
             if bare:
-                embedder = HashingEmbedder()
+                model = HashingEmbedder()
                 measure_bare(
                     report,
                     size,
-                    embedder.encode(entries),
-                    embedder.encode(questions),
+                    model.encode(entries),
+                    model.encode(questions),
                     entries,
                     questions,
                     directory / "bare",
@@ -54,22 +75,35 @@ def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bo
     return report
 
 
-def _measure(report: Report, home: Path, name: str, entries: Sequence[str], questions: Sequence[str]) -> None:
+def _measure(
+    report: Report, home: Path, name: str, entries: Sequence[str], questions: Sequence[str], embedder: str
+) -> None:
     """Time the calls on a second node, so that its indexes are whole.
 
     The node that applied the rows is stopped before.
     """
-    size = len(entries)
-    fill(report, home, SEARCH_ROWS[name], entries, "hashing")
-    with running_node(home, embedder="hashing") as process:
+    size, target = len(entries), SEARCH_P99.get(name)
+    fill(report, home, SEARCH_ROWS[name], entries, embedder)
+    with running_node(home, embedder=embedder) as process:
         _wait_linked(home)
-        report.add_quantiles(f"{name}_{size}", asyncio.run(_ask(home, name, questions)), p95=SEARCH_P95)
+        calls = asyncio.run(_ask(home, name, questions, process.pid))
+        report.add_quantiles(f"{name}_{size}", calls.durations_ms, p95=None if target else SEARCH_P95, p99=target)
+        if calls.processor_ms is not None:
+            report.add(f"{name}_{size}_cpu_ms", calls.processor_ms, "ms")
         report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB")
 
 
 def fill(report: Report, home: Path, stored: RowRequest, entries: Sequence[str], embedder: str) -> None:
-    """A store with a row for each text, made by events; the node that applied them is stopped again."""
-    asyncio.run(_publish(load_settings({}, environment(home, embedder=embedder)), stored, entries))
+    """A store with a row for each text, made by events; the node that applied them is stopped again.
+
+    Rows that are published with their vectors have texts like these (`search_store`).
+    """
+    settings = load_settings({}, environment(home, embedder=embedder))
+    if stored.is_ready:
+        log, model = SqliteLog(urlsplit(settings.broker_url).path), load_for_recall(embedder)
+        asyncio.run(publish_ready(log, settings.partitions, partial(_event, stored), len(entries), model))
+    else:
+        asyncio.run(_publish(settings, stored, entries))
     with running_node(home, embedder=embedder):
         started = time.perf_counter()
         wait_applied(home, FILL_S)
@@ -107,16 +141,27 @@ def _wait_linked(home: Path) -> None:
     raise Unavailable(f"The indexes are not whole after {FILL_S:g} s.")
 
 
-async def _ask(home: Path, name: str, questions: Sequence[str]) -> list[float]:
-    """Milliseconds of each call, one after the other."""
+class _Calls(NamedTuple):
+    """Milliseconds of each call, and of the node's processor time for one, where the system tells it."""
+
+    durations_ms: list[float]
+    processor_ms: float | None
+
+
+async def _ask(home: Path, name: str, questions: Sequence[str], pid: int) -> _Calls:
+    """The calls, one after the other; the first ones are not counted."""
     tool = search_tool(name)
     calls = await SocketClient.open(home)
     await calls.greet()
-    durations = []
-    for question in [*questions[:WARM_UP], *questions]:
-        arguments = example(tool, question)
+    durations: list[float] = []
+    before = None
+    for number, question in enumerate([*questions[:WARM_UP], *questions]):
+        if number == min(WARM_UP, len(questions)):
+            before = processor_s(pid)
         started = time.perf_counter()
-        await calls.request("tools/call", {"name": name, "arguments": arguments})
+        await calls.request("tools/call", {"name": name, "arguments": example(tool, question)})
         durations.append((time.perf_counter() - started) * 1000)
+    after = processor_s(pid)
     calls.close()
-    return durations[min(WARM_UP, len(questions)) :]
+    taken = None if before is None or after is None else 1000 * (after - before) / len(questions)
+    return _Calls(durations[-len(questions) :], taken)

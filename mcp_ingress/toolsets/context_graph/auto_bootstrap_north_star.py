@@ -12,7 +12,15 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.context_graph.goal_answers import ALGORITHM, GOAL_FIELDS, goal_reader, shown_goal
+from mcp_ingress.toolsets.context_graph.goal_answers import (
+    ALGORITHM,
+    COUNT,
+    GOAL_FIELDS,
+    TEXT,
+    UNIT,
+    goal_reader,
+    shown_goal,
+)
 from processors.context_graph.read.candidates import (
     Background,
     best_of,
@@ -137,10 +145,6 @@ def _recommendations(goal: Goal) -> list[str]:
     return ["Call `discover_sub_goals` to find the themes within it.", later]
 
 
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
-_UNIT = {"type": "number", "minimum": 0, "maximum": 1}
-
 TOOL = Tool(
     name="auto_bootstrap_north_star",
     toolset="context_graph",
@@ -159,7 +163,7 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "confidence_threshold": {
-                **_UNIT,
+                **UNIT,
                 "default": 0.7,
                 "description": "Minimum confidence; 0.7 means that the memories are of one matter",
             },
@@ -178,7 +182,7 @@ TOOL = Tool(
                 "type": "object",
                 "properties": {
                     **GOAL_FIELDS,
-                    "goal_text": _TEXT,
+                    "goal_text": TEXT,
                     "source": {"type": ["string", "null"], "enum": ["discovered", "existing", None]},
                     "strong": {"type": "boolean", "description": "At least 50 memories, and a coherence of 0.85"},
                     "provisional": {"type": "boolean", "description": "It stands on fewer than three memories"},
@@ -187,15 +191,15 @@ TOOL = Tool(
             "discovery_metadata": {
                 "type": "object",
                 "properties": {
-                    "fingerprints_analyzed": _COUNT,
-                    "clusters_found": _COUNT,
-                    "candidates_evaluated": _COUNT,
-                    "goals_discovered": _COUNT,
-                    "algorithm": _TEXT,
+                    "fingerprints_analyzed": COUNT,
+                    "clusters_found": COUNT,
+                    "candidates_evaluated": COUNT,
+                    "goals_discovered": COUNT,
+                    "algorithm": TEXT,
                 },
             },
             "initialized_services": {"type": "array", "items": {"type": "string", "enum": list(SERVICES)}},
-            "recommendations": {"type": "array", "items": _TEXT},
+            "recommendations": {"type": "array", "items": TEXT},
             "status": {"type": ["string", "null"], "enum": ["bootstrapped", "reinitialized", None]},
         }
     ),

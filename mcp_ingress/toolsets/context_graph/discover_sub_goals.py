@@ -12,7 +12,7 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.context_graph.goal_answers import GOAL_FIELDS, goal_reader, shown_goal
+from mcp_ingress.toolsets.context_graph.goal_answers import COUNT, GOAL_FIELDS, TEXT, UNIT, goal_reader, shown_goal
 from processors.context_graph.read.candidates import Background, evaluate, read_content, read_sample, surest
 from processors.context_graph.read.goals import Purposes, purpose_of, read_goal, read_goals_of
 from processors.context_graph.read.teleology import mean_alignment, purpose_vectors
@@ -138,10 +138,6 @@ def _shown(goal: Goal) -> dict[str, Any]:
     return shown_goal(goal, "description") | above
 
 
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
-_UNIT = {"type": "number", "minimum": 0, "maximum": 1}
-
 TOOL = Tool(
     name="discover_sub_goals",
     toolset="context_graph",
@@ -158,7 +154,7 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "min_confidence": {**_UNIT, "default": 0.6, "description": "Minimum confidence for a discovered sub-goal"},
+            "min_confidence": {**UNIT, "default": 0.6, "description": "Minimum confidence for a discovered sub-goal"},
             "max_goals": {
                 "type": "integer",
                 "minimum": 1,
@@ -166,7 +162,7 @@ TOOL = Tool(
                 "default": 5,
                 "description": "Most sub-goals",
             },
-            "parent_goal_id": {"type": "string", "description": "Parent goal; left out: the North Star"},
+            "parent_goal_id": {**TEXT, "description": "Parent goal; left out: the North Star"},
         },
     },
     output_schema=writes.output_schema(
@@ -177,9 +173,9 @@ TOOL = Tool(
                     "type": "object",
                     "properties": {
                         **GOAL_FIELDS,
-                        "description": _TEXT,
+                        "description": TEXT,
                         "level": {"type": "string", "enum": LEVELS[1:], "description": "By its share of all memories"},
-                        "parent_goal_id": _TEXT,
+                        "parent_goal_id": TEXT,
                     },
                 },
             },
@@ -188,19 +184,19 @@ TOOL = Tool(
                 "items": {
                     "type": "object",
                     "properties": {
-                        "parent_id": _TEXT,
-                        "child_id": _TEXT,
+                        "parent_id": TEXT,
+                        "child_id": TEXT,
                         "alignment": {"type": "number", "description": f"At least {PARENT_ALIGNMENT}"},
                     },
                 },
             },
             "cluster_analysis": {
                 "type": "object",
-                "properties": {"clusters_found": _COUNT, "clusters_evaluated": _COUNT, "mean_coherence": _UNIT},
+                "properties": {"clusters_found": COUNT, "clusters_evaluated": COUNT, "mean_coherence": UNIT},
             },
             "discovery_metadata": {
                 "type": "object",
-                "properties": {"memories_analyzed": _COUNT, "parent_goal_id": _TEXT, "min_confidence": _UNIT},
+                "properties": {"memories_analyzed": COUNT, "parent_goal_id": TEXT, "min_confidence": UNIT},
             },
         }
     ),

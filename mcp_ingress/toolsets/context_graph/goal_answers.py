@@ -13,14 +13,16 @@ from streams.event_types.context_goals import LEVELS
 
 ALGORITHM = "kmeans-13"
 """Clusters by the sentence vector; all thirteen views tell which are dominant."""
-_UNIT = {"type": "number", "minimum": 0, "maximum": 1}
+TEXT = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 0}
+UNIT = {"type": "number", "minimum": 0, "maximum": 1}
 GOAL_FIELDS: dict[str, Any] = {
-    "goal_id": {"type": "string"},
+    "goal_id": TEXT,
     "level": {"type": "string", "enum": LEVELS},
-    "confidence": {**_UNIT, "description": "0.4 coherence, 0.3 size, 0.3 share of dominant views"},
-    "coherence_score": {**_UNIT, "description": "0: as near as unrelated sentences are; 1: nearer than all of these"},
-    "member_count": {"type": "integer", "minimum": 0},
-    "dominant_embedders": {"type": "array", "items": {"type": "string"}},
+    "confidence": {**UNIT, "description": "0.4 coherence, 0.3 size, 0.3 share of dominant views"},
+    "coherence_score": {**UNIT, "description": "0: as near as unrelated sentences are; 1: nearer than all of these"},
+    "member_count": COUNT,
+    "dominant_embedders": {"type": "array", "items": TEXT},
 }
 
 

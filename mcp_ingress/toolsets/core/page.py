@@ -11,8 +11,7 @@ import orjson
 
 from mcp_ingress.fitting.passage import Span, best_passage
 from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
-from processors.context_graph.read.calibration import read_calibration
-from processors.memory.rules.relevance import relevance_of
+from processors.memory.rules.relevance import Calibration, relevance_of
 from storage.search.captured import read_turns
 from storage.search.records.hits import SearchHit
 from storage.search.search import MAX_OTHERS
@@ -55,13 +54,17 @@ class Page:
         return CHARACTERS * self.tokens - FRAME
 
     def rows(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        namespace: str,
+        hits: Sequence[SearchHit],
+        calibration: Calibration,
     ) -> tuple[list[Row], bool]:
         """The hits as rows, best first, each record once, and whether probably none is right.
 
-        Names that say nothing are left out.
+        `calibration`: of the namespace's relevance. Names that say nothing are left out.
         """
-        trusted = relevance_of(hits, read_calibration(cursor, namespace))
+        trusted = relevance_of(hits, calibration)
         relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
         stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
         named = [name for hit in stated for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import duckdb
+
 from mcp_ingress import writes
 from mcp_ingress.arguments import moment
 from mcp_ingress.call import Call
 from mcp_ingress.tool import GAP_FIELDS, Tool
-from mcp_ingress.toolsets.core.page import DETAILS, Page
+from mcp_ingress.toolsets.core.page import DETAILS, Page, Row
 from mcp_ingress.toolsets.core.records import KIND, TURN
+from processors.context_graph.read.calibration import CALIBRATIONS, read_calibration
 from processors.memory.read.live_search import search_live
 from processors.memory.registry import KINDS
 from processors.memory.rules.plain_kind import PLAIN_KINDS
-from processors.memory.rules.relevance import FIRST
+from processors.memory.rules.relevance import FIRST, UNCHANGED
 from storage.search.records.filter import Filter, TagFilter
 from streams.errors import Refused
 
@@ -31,7 +34,13 @@ async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     is_fresh = await call.fresh("extract", vectors=True)
     has_turns = chosen.tags is None  # which a kind asks for, and no turn has
     found = await call.search(query, chosen, max(page.most_rows, FIRST), search_live, with_turns=has_turns)
-    rows, is_nothing = await call.read(lambda cursor: page.rows(cursor, call.namespace, found.hits))
+    is_calibrated = call.services.may_hold(CALIBRATIONS, (call.namespace,))
+
+    def shown(cursor: duckdb.DuckDBPyConnection) -> tuple[list[Row], bool]:
+        calibration = read_calibration(cursor, call.namespace) if is_calibrated else UNCHANGED
+        return page.rows(cursor, call.namespace, found.hits, calibration)
+
+    rows, is_nothing = await call.read(shown)
     notes: dict[str, Any] = {
         **({"nothing_relevant": True} if is_nothing else {}),
         **({} if is_fresh else {"stale": True}),

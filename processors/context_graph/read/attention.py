@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -62,11 +62,11 @@ def read_attention(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id
 
 
 def attended(
-    reader: FingerprintReader, attention: Attention, hits: Sequence[SearchHit], asked: Fingerprint | None
+    reader: FingerprintReader, attention: Attention, hits: Sequence[SearchHit], asked: Callable[[], Fingerprint]
 ) -> tuple[list[SearchHit], float | None]:
     """The hits in the order that attention gives them, and how many stand behind the answer.
 
-    The number is None where attention is neutral. `asked`: the query's fingerprint, which serotonin needs.
+    The number is None where attention is neutral. `asked`: makes the query's fingerprint, which serotonin alone needs.
     """
     if attention.is_neutral or len(hits) < LEAST_POOL:
         return list(hits), None
@@ -79,15 +79,15 @@ def attended(
 
 
 def _aligned(
-    reader: FingerprintReader, attention: Attention, hits: Sequence[SearchHit], asked: Fingerprint | None
+    reader: FingerprintReader, attention: Attention, hits: Sequence[SearchHit], asked: Callable[[], Fingerprint]
 ) -> np.ndarray | None:
     """[n, 13] alignments of the hits with the query; None where serotonin is at its baseline."""
-    if asked is None or Levels(serotonin=attention.levels.serotonin).is_baseline:
+    if Levels(serotonin=attention.levels.serotonin).is_baseline:
         return None
     found = reader.stored([hit.record_id for hit in hits])
     if any(one is None for one in found):
         return None
-    return alignments(asked, [one for one in found if one is not None]).astype(np.float64)
+    return alignments(asked(), [one for one in found if one is not None]).astype(np.float64)
 
 
 def _beside(reader: FingerprintReader, attention: Attention, hits: Sequence[SearchHit]) -> np.ndarray | None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import duckdb
 
 
+CALIBRATIONS = "context_calibrations"
+"""By namespace: without a row its relevance is UNCHANGED."""
+
+
 def read_calibration(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Calibration:
     """How the relevance of this namespace's results is corrected."""
     row = execute(

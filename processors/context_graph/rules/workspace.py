@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-THRESHOLD = 0.8
-"""The order parameter from which a memory is broadcast without force."""
+from processors.context_graph.rules.thresholds import GENERAL, THRESHOLDS
+
+THRESHOLD = THRESHOLDS["theta_kur"].base(GENERAL)
+"""The order parameter from which a memory is broadcast without force: no level of recalibration changes it."""
 IMPORTANCE = ALIGNMENT = 0.8
 BROADCAST_MS = 100
 CANDIDATE_S = 5.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from processors.context_graph.kinds import KINDS
+from processors.context_graph.kinds import TEXT_EVENTS
 from processors.context_graph.read.causes import CauseFinder
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.cause_links import CausalLink
@@ -36,7 +36,7 @@ class Causes(Stage):
     source = MEMORY
     waits_for = frozenset({VECTOR_STAGE})
     needs_store = True
-    accepts = frozenset(kind for each in KINDS if each.texts is not None for kind in each.texts.of_event)
+    accepts = TEXT_EVENTS
     batch_size = 64
     linger_s = 2.0  # nobody waits for edges
 

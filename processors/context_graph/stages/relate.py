@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from processors.context_graph.kinds import KINDS
+from processors.context_graph.kinds import TEXT_EVENTS
 from processors.context_graph.read.ends import followed_all
 from processors.context_graph.rules.edges import ends_of
 from processors.context_graph.rules.memories import TOOLSET
@@ -76,7 +76,7 @@ class Relate(Stage):
     source = MEMORY
     waits_for = frozenset({VECTOR_STAGE})
     needs_store = True
-    accepts = frozenset(kind for each in KINDS if each.texts is not None for kind in each.texts.of_event)
+    accepts = TEXT_EVENTS
     batch_size = 64
     linger_s = 2.0  # nobody waits for edges
 

@@ -122,7 +122,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
 
     show(
         lambda: (
-            measure_search_tool(tool, sizes, count, bare=bare)
+            measure_search_tool(tool, sizes, count, embedder, bare=bare)
             if tool
             else measure_search(sizes, count, embedder, bare=bare)
         ),
