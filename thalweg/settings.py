@@ -20,6 +20,8 @@ _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[
 
 
 ROLES = ("all", "ingress", "worker")
+MODELLED_VIEWS = ("E1", "E5", "E6", "E7", "E8", "E10", "E11", "E12", "E13")
+"""The views of Context Graph that a model can make."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,14 @@ class Settings:
         metadata={
             "help": "directory with the model.safetensors and tokenizer.json of minilm; "
             "another model's directory is the embedder's name"
+        },
+    )
+    view_models: str = field(
+        default="",
+        metadata={
+            "help": "comma-separated VIEW=MODEL, the name or directory of a sentence-transformers model that makes "
+            "this view of Context Graph: E1, E5, E7, E8, E11 dense, E6, E13 sparse, E12 multi-vector, E10 CLIP; "
+            "empty: all follow from the embedder"
         },
     )
     embed_threads: int = field(
@@ -194,6 +204,22 @@ class Settings:
         return self.broker or last_node.own_log(self.home)
 
     @property
+    def models_of_views(self) -> dict[int, str]:
+        """View -> the model that is to make it. Raises SettingsError."""
+        found: dict[int, str] = {}
+        for part in filter(None, (each.strip() for each in self.view_models.split(","))):
+            label, _, model = (each.strip() for each in part.partition("="))
+            if label not in MODELLED_VIEWS or not model:
+                raise SettingsError(
+                    f"The setting view_models has {part!r}; accepted: VIEW=MODEL, with a view of "
+                    f"{', '.join(MODELLED_VIEWS)}. The others are made of times and letters, by no model."
+                )
+            if (view := int(label[1:])) in found:
+                raise SettingsError(f"The setting view_models names {label} twice; a view has one model.")
+            found[view] = model
+        return found
+
+    @property
     def http_address(self) -> tuple[str, int]:
         """Host and port of the HTTP door. Raises SettingsError."""
         match = _ADDRESS.fullmatch(self.http)
@@ -286,6 +312,7 @@ def _check(settings: Settings) -> None:
         raise SettingsError(
             "A worker embeds what it is given, so it needs a model: --embedder minilm, hashing or a model's name."
         )
+    _ = settings.models_of_views
     if not 1 <= settings.partitions <= 1000:
         refuse("partitions", "1 to 1000")
     if not 1 <= settings.embed_threads <= 64:

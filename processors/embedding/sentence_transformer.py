@@ -6,7 +6,7 @@ a sparse encoder's terms, feature-hashed (Weinberger et al. 2009); the mean of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 
 from processors.embedding.checkpoint import Checkpoint, Kind, read_checkpoint
 from processors.embedding.model import MAX_DIM, ModelInfo
+from storage.search.vectors.model_vector import ModelVector, rows_vector, terms_vector
 from streams.errors import EmbedderUnavailable
 
 SPARSE_DIM = 1024
@@ -73,7 +74,7 @@ class NamedEncoder:
     """An Embedder over a checkpoint. The prefixes are given by the caller (`encode_query`, `encode_documents`)."""
 
     def __init__(self, name: str, checkpoint: Checkpoint, model: Any) -> None:
-        self._model, self._kind = model, checkpoint.kind
+        self._model, self.kind = model, checkpoint.kind
         model.default_prompt_name = None  # it is among the prefixes
         dim = self._rows(["a"]).shape[1]  # also: it encodes at all
         if dim > MAX_DIM:
@@ -101,20 +102,48 @@ class NamedEncoder:
         except Exception as error:  # torch's own family of bare exceptions
             raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
 
+    @property
+    def form_dim(self) -> int:
+        """How many numbers a row has, of a sparse model how many terms there are."""
+        if self.kind != "sparse":
+            return self.info.dim
+        return int(self._model.encode(["a"], convert_to_sparse_tensor=True, show_progress_bar=False).shape[1])
+
+    def encode_forms(self, texts: Sequence[str], *, are_queries: bool) -> list[ModelVector]:
+        """Of each text what the model makes of it: one row, a row a token, or terms. Raises EmbedderUnavailable."""
+        if not texts:
+            return []
+        encode = self._model.encode_query if are_queries else self._model.encode_document
+        prefix = self.info.query_prefix if are_queries else self.info.document_prefix
+        try:
+            if self.kind == "sparse":
+                rows, terms, values = _terms_of(encode, list(texts), prefix)
+                return [terms_vector(terms[rows == row], values[rows == row]) for row in range(len(texts))]
+            made = encode(list(texts), prompt=prefix, show_progress_bar=False, convert_to_numpy=True)
+            return [rows_vector(one) for one in made]
+        except Exception as error:  # torch's own family of bare exceptions
+            raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
+
     def _rows(self, texts: list[str]) -> np.ndarray:
-        if self._kind == "sparse":
-            sparse = self._model.encode(
-                texts, show_progress_bar=False, convert_to_tensor=True, convert_to_sparse_tensor=True
-            )
-            sparse = sparse.coalesce()
-            (rows, terms), values = sparse.indices().numpy(), sparse.values().float().numpy()
-            made = hash_terms(rows, terms, values, len(texts))
-        elif self._kind == "multi-vector":
+        if self.kind == "sparse":
+            made = hash_terms(*_terms_of(self._model.encode, texts), len(texts))
+        elif self.kind == "multi-vector":
             tokens = self._model.encode(texts, show_progress_bar=False, convert_to_numpy=True)
             made = np.stack([np.asarray(one, np.float32).mean(axis=0) for one in tokens])
         else:
             made = np.asarray(self._model.encode(texts, show_progress_bar=False, convert_to_numpy=True), np.float32)
         return _unit(made)
+
+
+def _terms_of(
+    encode: Callable[..., Any], texts: list[str], prefix: str | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(m,) the row, the term and the weight of each that a sparse model gives."""
+    sparse = encode(
+        texts, prompt=prefix, show_progress_bar=False, convert_to_tensor=True, convert_to_sparse_tensor=True
+    ).coalesce()
+    rows, terms = sparse.indices().numpy()
+    return rows, terms, sparse.values().float().numpy()
 
 
 def hash_terms(rows: np.ndarray, terms: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

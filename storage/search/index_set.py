@@ -30,6 +30,7 @@ from storage.search.vectors.backfill import release_buffers
 from storage.search.vectors.space import Space
 from storage.search.vectors.spaces import VectorSpaces
 from storage.search.vectors.vector_model import VectorModel
+from storage.search.vectors.view_spaces import ViewSpaces
 from storage.search.words.backfill import CATCH_UP_ROWS
 from storage.search.words.keyword_index import FREQUENT
 from storage.search.words.words import Words
@@ -82,6 +83,7 @@ class IndexSet:
         self.records = Records(sources, roles)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
+        self.views = ViewSpaces(directory / "views")
         self._connect = connect
         self._covered: dict[str, int] = {}
         self._deferred = deque[tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]]()
@@ -320,6 +322,7 @@ class IndexSet:
         if save and self._unsaved and self.words.is_open:
             self.save()
         self.words.close()
+        self.views.close()
         if self._warming is not None:
             self._warming.join()
 

@@ -31,11 +31,11 @@ SEED = int(os.environ.get("THALWEG_SEED", "7"))
 RECURRING = [
     name
     for name in NAMES
-    if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild")
+    if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild", "mid_view")
 ]
 """Failpoints that batches pass.
 
-The others lie in saving and rebuilding an index, in re-embedding and in giving partitions up.
+The others lie in saving and rebuilding an index, in re-embedding, in building views and in giving partitions up.
 """
 
 

@@ -73,6 +73,7 @@ GENERIC = {
         "thalweg/dreams",
         "thalweg/terminal/show_demo.py",
         "thalweg/settings.py",
+        "thalweg/views",
     ),
 }
 """Rooms whose modules name no domain, and what in them is a domain's own, an example's, or a setting."""

@@ -60,6 +60,7 @@ from thalweg.settings import Settings
 from thalweg.spaces.spaces import Spaces, live_space
 from thalweg.status.lag import Lag
 from thalweg.terminal.topics import missing_otlp_topics
+from thalweg.views.filling import ViewFilling
 
 logger = logging.getLogger("thalweg")
 
@@ -142,6 +143,9 @@ class Node(Parts):
         self._guard("spaces", spaces.run())
         if self._dreams:
             self._guard("dreams", dreamer.run())
+            store.indexes.views.keep_only(list(settings.models_of_views))
+            if settings.models_of_views:
+                self._guard("views", ViewFilling(running).run())
 
     async def _open_store(self) -> tuple[Store, Embedder | None, Freshness]:
         """The store and its materialiser at work, the model, and the memory topic's end at this start."""

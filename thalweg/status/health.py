@@ -43,6 +43,8 @@ async def node_status(running: Running, spaces: Spaces, dreamer: Dreamer) -> Sta
     ]
     if vectors["problem"]:
         problems.append(f"embedding spaces: {vectors['problem']}")
+    views = running.store.indexes.views.state()
+    problems += [f"the view {view}: {each['problem']}" for view, each in views["building"].items() if each["problem"]]
     return Status(
         settings=settings,
         started_at=running.started_at,
@@ -53,6 +55,7 @@ async def node_status(running: Running, spaces: Spaces, dreamer: Dreamer) -> Sta
         of_node={
             "http": running.http,
             "spaces": vectors,
+            "views": views,
             "dreams": await dreamer.status(),
             "materialiser": vars(running.store.materialiser.counters),
             "indexes": indexes,

@@ -7,9 +7,10 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.context_graph.embedders import views_of
+from mcp_ingress.toolsets.context_graph.embedders import views_of_node
 from mcp_ingress.toolsets.context_graph.layers import STATUSES, probe
 from processors.context_graph.rules.views.catalogue import View
+from storage.search.vectors.view_spaces import ViewBuild
 
 LAYERS = {
     "perception": "Takes calls and records, and encodes their texts",
@@ -32,7 +33,7 @@ TELEOLOGICAL = {"pairs": 78, "groups": 6, "tucker_default_ranks": [4, 4, 128]}
 async def get_graph_manifest(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The layers by their probes, and the views by the model in use."""
     layers = await probe(call)
-    views = views_of(call.services.embedder)
+    views, building = views_of_node(call.services), call.services.indexes.views.building
     return {
         "success": True,
         "architecture": "5-layer-bio-nervous",
@@ -43,15 +44,16 @@ async def get_graph_manifest(call: Call, arguments: dict[str, Any]) -> dict[str,
         ],
         "fingerprintType": "TeleologicalFingerprint",
         "embedderCount": len(views),
-        "embedders": [_embedder(view) for view in views],
+        "embedders": [_embedder(view, building.get(view.embedder)) for view in views],
         "utl": UTL,
         "teleological": TELEOLOGICAL,
         "display_only": list(DISPLAY_ONLY),
     }
 
 
-def _embedder(view: View) -> dict[str, Any]:
+def _embedder(view: View, build: ViewBuild | None) -> dict[str, Any]:
     reason = {} if view.unavailable_because is None else {"unavailable_because": view.unavailable_because}
+    building = {} if build is None else {"building": build.to_json()}
     return {
         "embedder": view.label,
         "name": view.name,
@@ -67,6 +69,7 @@ def _embedder(view: View) -> dict[str, Any]:
         "frequency_hz": view.hertz,
         "available": view.available,
         **reason,
+        **building,
     }
 
 
@@ -107,6 +110,10 @@ TOOL = Tool(
                         "trained": {"type": "boolean", "description": "A learned model makes it"},
                         "stands_in_for": {"type": ["string", "null"], "description": "The named model it is not"},
                         "available": {"type": "boolean"},
+                        "building": {
+                            "type": "object",
+                            "description": "The model that is to make it, and how many memories it has encoded",
+                        },
                     },
                 },
             },

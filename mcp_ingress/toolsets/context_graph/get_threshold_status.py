@@ -12,7 +12,7 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.calibration_fields import DOMAIN, METRICS
-from mcp_ingress.toolsets.context_graph.embedders import views_of
+from mcp_ingress.toolsets.context_graph.embedders import views_of_node
 from processors.context_graph.read.calibration import read_judgements, read_learned, read_thresholds
 from processors.context_graph.rules.calibration import (
     RANGE,
@@ -113,7 +113,7 @@ def _advice(metrics: Metrics, learned: Learned) -> dict[str, bool]:
 
 
 def _view(call: Call, embedder: int, learned: Learned, judgements: Sequence[JudgedResult]) -> dict[str, Any]:
-    view = views_of(call.services.embedder)[embedder - 1]
+    view = views_of_node(call.services)[embedder - 1]
     temperature = learned.calibrations.temperatures[embedder - 1]
     metrics = view_metrics(judgements, embedder, temperature)
     return {

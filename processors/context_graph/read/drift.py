@@ -161,8 +161,7 @@ class DriftReader:
     @property
     def _key(self) -> tuple[Any, ...]:
         """What purpose vectors are a function of, beside the memory."""
-        live = self.reader.indexes.spaces.live
-        return self.reader.namespace, "" if live is None else live.model.space, *self._central
+        return self.reader.namespace, self.reader.spaces, *self._central
 
     def _fingerprints(self, ids: Sequence[str]) -> list[Fingerprint]:
         """Those that have all that they will have."""

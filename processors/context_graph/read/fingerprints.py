@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from processors.context_graph.read.edges import edges_of
+from processors.context_graph.read.view_models import encode_for_views
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.fingerprint import (
     MAX_CHARS,
@@ -33,6 +34,7 @@ from processors.context_graph.rules.views.spans import MarkedSpans
 from processors.context_graph.rules.views.times import Moment
 from processors.embedding.model import TokenEmbedder
 from storage.search.records.filter import Filter
+from storage.search.vectors.model_vector import ModelVector, mean_vector
 from storage.search.vectors.token_vectors import quantise, unit, unpack_body
 from storage.search.words.analyzer import query_terms
 from storage.statements import execute
@@ -48,11 +50,13 @@ if TYPE_CHECKING:
     from storage.search.index_set import IndexSet
     from storage.search.records.passages import Passage
     from storage.search.vectors.dense_space import DenseSpace
+    from storage.search.vectors.view_spaces import ViewSpace
 
 NEIGHBOURS = 5
 """A text's neighbours are this many of the nearest memories; a memory's those that it has edges to, if any."""
 CACHED_MEMORIES = 4096
 """About 20 MB."""
+_GRAPH = 8
 MOST_TERMS = 256
 """This many of a query's terms count at most in E13."""
 
@@ -86,6 +90,18 @@ class PlacedTokens:
     ids: np.ndarray
     codes: np.ndarray
     starts: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbours:
+    """(n,) labels of memories, and the (n,) weights by which they count; without these all count alike.
+
+    `mean`: (dim,) of their vectors at length 1, None where they have none.
+    """
+
+    labels: np.ndarray
+    weights: np.ndarray | None
+    mean: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +156,17 @@ class FingerprintReader:
         """The embedder when it gives tokens: to ask that of it takes as long as to find a text's."""
         return self.embedder if isinstance(self.embedder, TokenEmbedder) else None
 
+    @cached_property
+    def _of_models(self) -> Mapping[int, ViewSpace]:
+        """The views that have a model of their own: the same ones for all of a read."""
+        return self.indexes.views.serving
+
+    @property
+    def spaces(self) -> str:
+        """The names of the spaces that its fingerprints are made of."""
+        live = self.indexes.spaces.live
+        return ("" if live is None else live.model.space) + self.indexes.views.key
+
     def stored(self, ids: Sequence[str]) -> list[Fingerprint | None]:
         """The fingerprints of memories, in the order of their ids; None of one that the store does not have.
 
@@ -157,18 +184,32 @@ class FingerprintReader:
             self.cache.keep(space, whole)
             memories |= read
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
+        of_models = {view: space.vectors(labels) for view, space in self._of_models.items()}
         return [
-            self._fingerprint(one, memories[label], vectors.get(label), tokens.get(label))
+            self._fingerprint(
+                one,
+                memories[label],
+                vectors.get(label),
+                tokens.get(label),
+                {view: found[label] for view, found in of_models.items() if label in found},
+            )
             if label in memories
             else None
             for one, label in zip(ids, labels, strict=True)
         ]
 
     def _fingerprint(
-        self, memory_id: str, memory: _MemoryText, vector: np.ndarray | None, tokens: _Tokens | None
+        self,
+        memory_id: str,
+        memory: _MemoryText,
+        vector: np.ndarray | None,
+        tokens: _Tokens | None,
+        of_models: Mapping[int, ModelVector],
     ) -> Fingerprint:
         made = None if tokens is None else TokenFeatures(tokens.ids, tokens.codes, memory.pools)
-        return fingerprint(memory.features, memory.moment, vector=vector, tokens=made, memory_id=memory_id)
+        return fingerprint(
+            memory.features, memory.moment, vector=vector, tokens=made, memory_id=memory_id, of_models=of_models
+        )
 
     def of_text(
         self,
@@ -196,7 +237,9 @@ class FingerprintReader:
             starts = self._starts(text[:MAX_CHARS], ids) if features.spans else None
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
         moment = self._moment_after_all(at.timestamp(), session_id)
-        made = fingerprint(features, moment, vector=encoded.vector if is_live else None, tokens=tokens)
+        vector = encoded.vector if is_live else None
+        of_models = encode_for_views(self._of_models, text)
+        made = fingerprint(features, moment, vector=vector, tokens=tokens, of_models=of_models)
         return self.as_query(made, text, near)
 
     def as_query(self, one: Fingerprint, text: str | None = None, near: Sequence[int] | None = None) -> Fingerprint:
@@ -205,8 +248,24 @@ class FingerprintReader:
         `text`: its text; of a stored memory it is read. `near`: as `of_text`; else they are looked for.
         """
         read = text if text is not None else self._text(one.memory_id)
-        neighbours = self._neighbours(one) if near is None else self._mean(np.array(near[:NEIGHBOURS], np.int64))
-        return replace(one, neighbours=neighbours, rarity=self._rarity(one, read))
+        nearest = self._neighbours(one) if near is None else self._averaged(np.array(near[:NEIGHBOURS], np.int64))
+        neighbours = None if nearest is None else nearest.mean
+        rarity, of_models = self._rarity(one, read), self._with_neighbours(one.of_models, nearest)
+        return replace(one, neighbours=neighbours, rarity=rarity, of_models=of_models)
+
+    def _with_neighbours(
+        self, of_models: Mapping[int, ModelVector], nearest: _Neighbours | None
+    ) -> Mapping[int, ModelVector]:
+        """With E8, where it has a model of its own, as half the text's vector and half its neighbours'."""
+        space, own = self._of_models.get(_GRAPH), of_models.get(_GRAPH)
+        if space is None or own is None or nearest is None:
+            return of_models
+        known = space.vectors(nearest.labels.tolist())
+        places = [place for place, label in enumerate(nearest.labels.tolist()) if label in known]
+        weights = None if nearest.weights is None else nearest.weights[places]
+        mean = mean_vector([known[label] for label in nearest.labels[places].tolist()], weights)
+        both = None if mean is None else mean_vector([own, mean])
+        return of_models if both is None else {**of_models, _GRAPH: both}
 
     def _read(self, labels: Sequence[int], tokens: Mapping[int, _Tokens]) -> dict[int, _MemoryText]:
         rows = execute(
@@ -300,11 +359,8 @@ class FingerprintReader:
         same = np.array_equal(pieces.ids[: len(ids)], ids)
         return pieces.starts[: len(ids)] if same else None
 
-    def _neighbours(self, one: Fingerprint) -> np.ndarray | None:
-        """The unit mean of the vectors of what a memory has edges to, else of the nearest others.
-
-        Edges count by their weights. None where there is nothing near.
-        """
+    def _neighbours(self, one: Fingerprint) -> _Neighbours | None:
+        """What a memory has edges to, by their weights, else the nearest others. None without a vector."""
         live = self.indexes.spaces.live
         if live is None or one.vector is None:
             return None
@@ -314,10 +370,10 @@ class FingerprintReader:
         own = None if one.memory_id is None else document_label(self.namespace, one.memory_id)
         near = live.nearest(one.vector, NEIGHBOURS + 1, allowed).matches
         others = allowed.of(np.array([label for label, _ in near if label != own], np.int64))[:NEIGHBOURS]
-        return self._mean(others)
+        return self._averaged(others)
 
-    def _joined(self, one: Fingerprint) -> np.ndarray | None:
-        """The unit mean of the vectors of what a memory has edges to; None of a text, and where it has none."""
+    def _joined(self, one: Fingerprint) -> _Neighbours | None:
+        """What a memory has edges to; None of a text, and where none of it has a vector or a weight."""
         if one.memory_id is None:
             return None
         weights: dict[int, float] = {}
@@ -326,19 +382,19 @@ class FingerprintReader:
             label = document_label(self.namespace, other)
             weights[label] = max(edge.weight, weights.get(label, 0.0))
         labels = np.array(sorted(weights), np.int64)
-        return self._mean(labels, np.array([weights[label] for label in labels.tolist()]))
+        joined = self._averaged(labels, np.array([weights[label] for label in labels.tolist()]))
+        return None if joined.mean is None else joined
 
-    def _mean(self, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
-        """The unit mean of the vectors of these memories, by (n,) weights if given; None where they have none."""
+    def _averaged(self, labels: np.ndarray, weights: np.ndarray | None = None) -> _Neighbours:
+        """These memories with the mean of their vectors."""
         live = self.indexes.spaces.live
         vectors = {} if live is None else live.vectors(labels)
         known = [place for place, label in enumerate(labels.tolist()) if label in vectors]
         shares = None if weights is None else weights[known]
         if not known or (shares is not None and not shares.any()):
-            return None
+            return _Neighbours(labels, weights, None)
         found = [vectors[label] for label in labels[known].tolist()]
-        mean: np.ndarray = unit(np.average(found, axis=0, weights=shares))
-        return mean
+        return _Neighbours(labels, weights, unit(np.average(found, axis=0, weights=shares)))
 
     def _rarity(self, one: Fingerprint, text: str | None) -> Rarity:
         live = self.indexes.spaces.live

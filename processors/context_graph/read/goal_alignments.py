@@ -35,7 +35,7 @@ class GoalAlignments:
         towards = purpose_of(reader, purposes, goal)
         if live is None or towards is None:
             return {}
-        key = (reader.namespace, live.model.space, goal.goal_id, tuple(goal.member_ids))
+        key = (reader.namespace, reader.spaces, goal.goal_id, tuple(goal.member_ids))
         known = self._of_goal(key)
         missing = [one for one in memory_ids if one not in known]
         for start in range(0, len(missing), BATCH):

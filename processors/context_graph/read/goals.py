@@ -97,8 +97,7 @@ def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fin
     At most CENTRE_MEMBERS of them make it, chosen by their labels, which are hashes. A member that was merged still
     counts as what it said.
     """
-    live = reader.indexes.spaces.live
-    space = "" if live is None else live.model.space
+    live, space = reader.indexes.spaces.live, reader.spaces
     if (known := purposes.known(reader.namespace, space, goal.member_ids)) is not None:
         return known
     central = central_ids(reader.namespace, goal.member_ids)

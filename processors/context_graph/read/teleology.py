@@ -120,8 +120,7 @@ def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
 
 def _provisional(reader: FingerprintReader, purposes: Purposes) -> Fingerprint | None:
     """The centre of the first memories in the order of the log; None in an empty store."""
-    live = reader.indexes.spaces.live
-    space = "" if live is None else live.model.space
+    live, space = reader.indexes.spaces.live, reader.spaces
     if (known := purposes.known(reader.namespace, space)) is not None:
         return known
     first = [one for one in reader.stored(_first_ids(reader.cursor, reader.namespace, FIRST)) if one is not None]

@@ -15,6 +15,7 @@ from processors.context_graph.rules.views.lexical import keyword_alignments, pie
 from processors.context_graph.rules.views.multimodal import multimodal_alignments
 from processors.context_graph.rules.views.pools import causal_alignments, entity_alignments
 from processors.context_graph.rules.views.times import periodic_alignments, positional_alignments, recent_alignments
+from storage.search.vectors.model_vector import similarities
 
 Memories = Sequence[Fingerprint]
 _Align = Callable[[Fingerprint, Memories], np.ndarray]
@@ -28,15 +29,22 @@ def alignments(query: Fingerprint, memories: Memories) -> np.ndarray:
     found = np.full((len(memories), COUNT), np.nan, np.float32)
     if not memories:
         return found
-    for number, align in enumerate(_ALIGN):
-        found[:, number] = align(query, memories)
+    for number in range(COUNT):
+        found[:, number] = _align(number + 1, query, memories)
     return np.clip(found, -1, 1)
 
 
 def view_alignments(embedder: int, query: Fingerprint, memories: Memories) -> np.ndarray:
     """(n,) float32: the column of one view, 1 to 13."""
-    found: np.ndarray = np.clip(_ALIGN[embedder - 1](query, memories), -1, 1).astype(np.float32)
+    found: np.ndarray = np.clip(_align(embedder, query, memories), -1, 1).astype(np.float32)
     return found
+
+
+def _align(embedder: int, query: Fingerprint, memories: Memories) -> np.ndarray:
+    """By the view's own model where the query has what it makes, else by what stands in for one."""
+    if (asked := query.of_models.get(embedder)) is not None:
+        return similarities(asked, [one.of_models.get(embedder) for one in memories])
+    return _ALIGN[embedder - 1](query, memories)
 
 
 def _cosines(query: np.ndarray | None, rows: Sequence[np.ndarray | None]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -186,6 +187,48 @@ def views_with(
     `dimension`: of the model's vectors. Without token vectors E5, E11 and E12 are unavailable, and E6 counts stems.
     """
     return tuple(_with(view, model_id, provider, trained, dimension, has_tokens) for view in VIEWS)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel:
+    """The model of its own that a view has. `space`: views of one space are no independent opinions."""
+
+    model: str
+    provider: str
+    space: str
+    dimension: int
+
+
+def with_own_models(
+    views: Sequence[View], models: Mapping[int, OwnModel], live_space: str | None = None
+) -> tuple[View, ...]:
+    """The views, those with a model of their own as it gives them. `live_space`: of the model that gives E1."""
+    first = {} if live_space is None or 1 in models else {live_space: "E1"}
+    labels = {f"E{number}" for number in models}
+    moved: dict[str, str] = {}
+    made = []
+    for view in views:
+        if (own := models.get(view.embedder)) is None:
+            derived_from = tuple(moved.get(one, "text") if one in labels else one for one in view.derived_from)
+            moved |= {one: view.label for one in view.derived_from if one in labels and one not in moved}
+            made.append(replace(view, derived_from=tuple(dict.fromkeys(derived_from))))
+            continue
+        made.append(
+            replace(
+                view,
+                provider=own.provider,
+                model=own.model,
+                trained=True,
+                stands_in_for=None,
+                derived_from=(first.get(own.space, "text"),),
+                native_dimension=own.dimension,
+                quantization="sparse" if view.embedder in (6, 13) else "float16",
+                available=True,
+                unavailable_because=None,
+            )
+        )
+        first.setdefault(own.space, view.label)
+    return tuple(made)
 
 
 def _with(

@@ -13,6 +13,7 @@ from processors.context_graph.rules.views.pools import Pools
 from processors.context_graph.rules.views.spans import NO_SPANS
 from processors.context_graph.rules.views.sparse import EMPTY, Sparse, joined, sums
 from processors.context_graph.rules.views.times import Moment
+from storage.search.vectors.model_vector import ModelVector, mean_vector
 from storage.search.vectors.token_vectors import unit
 
 MOST_TERMS = 256
@@ -42,7 +43,15 @@ def centre(memories: Sequence[Fingerprint]) -> Fingerprint:
     vector = _unit_mean(vectors) if vectors else None
     tokens = None if vector is None else _tokens(vector, memories)
     alike = [one.pieces for one in memories if (one.tokens is None) == (tokens is None)]
-    return Fingerprint(moment, features, _mean(alike, MOST_PIECES), vector, None, tokens)
+    pieces = _mean(alike, MOST_PIECES)
+    return Fingerprint(moment, features, pieces, vector, None, tokens, of_models=_of_models(memories))
+
+
+def _of_models(memories: Sequence[Fingerprint]) -> dict[int, ModelVector]:
+    """Of each view that a model of its own makes the mean of those that have it."""
+    views = sorted({view for one in memories for view in one.of_models})
+    means = {view: mean_vector([one.of_models[view] for one in memories if view in one.of_models]) for view in views}
+    return {view: mean for view, mean in means.items() if mean is not None}
 
 
 def _tokens(vector: np.ndarray, memories: Sequence[Fingerprint]) -> TokenFeatures | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,12 +16,14 @@ from processors.context_graph.rules.views.pools import Pools, pools_of
 from processors.context_graph.rules.views.spans import NO_SPANS, MarkedSpans, flags_of, spans_of
 from processors.context_graph.rules.views.sparse import Sparse
 from processors.context_graph.rules.views.times import Moment
+from storage.search.vectors.model_vector import ModelVector
 from storage.search.vectors.token_vectors import unit
 
 MAX_CHARS = 32_768
 """What of a text the views without a model read; the model's vector is of the whole text."""
 MAX_TOKENS = 2048
 """This many token vectors of a text are compared at most: its first passages."""
+NO_MODELS: Mapping[int, ModelVector] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Fingerprint:
 
     `neighbours`: the unit mean of the vectors of the nearest memories, None for one that stands alone. `tokens`: None
     where the model gives none. `rarity`: how rare words are; the query's counts. `memory_id`: None for a text
-    that is not stored.
+    that is not stored. `of_models`: what models of their own make of it, by view.
     """
 
     moment: Moment
@@ -59,6 +63,7 @@ class Fingerprint:
     tokens: TokenFeatures | None = None
     rarity: Rarity = EVEN
     memory_id: str | None = None
+    of_models: Mapping[int, ModelVector] = field(default_factory=lambda: NO_MODELS)
 
     @property
     def codes(self) -> np.ndarray | None:
@@ -109,7 +114,8 @@ def fingerprint(
     tokens: TokenFeatures | None = None,
     rarity: Rarity = EVEN,
     memory_id: str | None = None,
+    of_models: Mapping[int, ModelVector] = NO_MODELS,
 ) -> Fingerprint:
     """The fingerprint of one text of its parts."""
     pieces = pieces_of(tokens.ids) if tokens is not None else stems_as_pieces(features.terms)
-    return Fingerprint(moment, features, pieces, vector, neighbours, tokens, rarity, memory_id)
+    return Fingerprint(moment, features, pieces, vector, neighbours, tokens, rarity, memory_id, of_models)

@@ -13,6 +13,7 @@ from processors.context_graph.rules.views.pools import Pools
 from processors.context_graph.rules.views.spans import CAUSE, EFFECT, HEAD, TAIL
 from processors.context_graph.rules.views.sparse import Sparse, sums
 from processors.context_graph.rules.views.times import Moment, decay, log_place, order, periodic
+from storage.search.vectors.model_vector import ModelVector
 from storage.search.vectors.token_vectors import unit
 
 COMMON_DIM = 256
@@ -24,6 +25,18 @@ def outputs(one: Fingerprint, at: float) -> tuple[Sparse | None, ...]:
 
     E12 is the mean of its token vectors. Of a stored memory words count alike, unless it was made a query.
     """
+    made = _derived(one, at)
+    return tuple(_of_model(one.of_models[view]) if view in one.of_models else row for view, row in enumerate(made, 1))
+
+
+def _of_model(vector: ModelVector) -> Sparse | None:
+    """What a model of its own makes; of rows by token their mean."""
+    if vector.terms is not None:
+        return _unit(Sparse(vector.terms, vector.rows))
+    return _dense(vector.rows.mean(axis=0)) if len(vector.rows) else None
+
+
+def _derived(one: Fingerprint, at: float) -> tuple[Sparse | None, ...]:
     moment, pools = one.moment, one.pools
     multimodal = None
     if one.vector is not None:

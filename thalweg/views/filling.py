@@ -1,0 +1,138 @@
+"""Builds the spaces of the views that the setting `view_models` names.
+
+What a space lacks is asked of the store, encoded, and added to its file; what serves the view until then does so until
+nothing is missing. The file keeps what was added, so that a node that was killed resumes where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import duckdb
+import numpy as np
+
+from processors.context_graph.read.view_models import memory_labels, read_view_texts
+from processors.embedding.model import Embedder
+from processors.embedding.view_model import ViewEncoder
+from processors.frame.job import Job
+from processors.memory.stages.embed import PROBE
+from processors.memory.vector_facts import VECTOR_STAGE
+from storage.search.vectors.model_vector import NOTHING, ModelVector, pack_vector
+from storage.search.vectors.vector_file import text_digest
+from storage.search.vectors.view_spaces import ViewBuild, ViewSpace
+from streams.errors import EmbedderUnavailable, Refused, ThalwegError
+from streams.failpoints import hit
+from streams.positions import Freshness
+from streams.topics import MEMORY
+from thalweg.process.model import load_model
+from thalweg.process.running import Running
+
+BATCH = 16
+"""Texts that are encoded before it is looked whether somebody waits: a quarter of a second of a small model."""
+CHECKED = 4096
+"""Texts that are read at once when a file is opened."""
+YIELD_S = 5.0
+"""How long a batch lets the stage that embeds new memories go first."""
+Result = TypeVar("Result")
+
+
+class ViewFilling:
+    """One for each node whose settings name models of views. `run` until cancelled."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self._views = running.store.indexes.views
+        self._wanted = running.settings.models_of_views
+        self._views.building = {view: ViewBuild(name) for view, name in self._wanted.items()}
+        self._embedders: dict[str, Embedder] = {}
+        self._open: dict[int, tuple[ViewEncoder, ViewSpace]] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="views")
+        self._job = Job("views", running.log, running.store.applied, self._look)
+        self.run = self._job.run
+
+    async def _look(self) -> None:
+        """Fill every space. One whose model does not load leaves the others alone; its error is raised last."""
+        failed: ThalwegError | None = None
+        for view, name in self._wanted.items():
+            try:
+                await self._fill(view, *await self._opened(view, name))
+            except ThalwegError as error:
+                failed = error
+                if (build := self._views.building.get(view)) is not None:
+                    build.problem = error.message
+        if failed is not None:
+            raise failed
+
+    async def _opened(self, view: int, name: str) -> tuple[ViewEncoder, ViewSpace]:
+        """The model and the space, without what is of other texts. Raises EmbedderUnavailable."""
+        if view not in self._open:
+            encoder = ViewEncoder(view, await self._loaded(name))
+            space = await asyncio.to_thread(self._views.open, view, encoder)
+            labels = space.file.labels().tolist()
+            for start in range(0, len(labels), CHECKED):
+                texts = await self._read(read_view_texts, labels[start : start + CHECKED])
+                space.file.remove(space.file.stale({label: text_digest(text) for label, text in texts}))
+            space.file.forget_digests()
+            self._open[view] = encoder, space
+        return self._open[view]
+
+    async def _loaded(self, name: str) -> Embedder:
+        if name not in self._embedders:
+            embedder = await asyncio.to_thread(load_model, self._running.settings, name)
+            if embedder is None:
+                raise Refused("`none` is not a model of a view; name one.")
+            self._embedders[name] = embedder
+        return self._embedders[name]
+
+    async def _fill(self, view: int, encoder: ViewEncoder, space: ViewSpace) -> None:
+        """Encode what the space lacks; once that is nothing, it serves."""
+        labels = await self._read(memory_labels)
+        missing = np.setdiff1d(labels, space.file.labels())
+        if (build := self._views.building.get(view)) is not None:
+            build.problem, build.done, build.total = None, len(labels) - len(missing), len(labels)
+        for start in range(0, len(missing), BATCH):
+            await self._yield_to_writes()
+            texts = await self._read(read_view_texts, missing[start : start + BATCH].tolist())
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._add, encoder, space, texts)
+            hit("mid_view")
+            if build is not None:
+                build.done += len(texts)
+        if view not in self._views.serving:
+            self._views.serve(view, space)
+
+    def _add(self, encoder: ViewEncoder, space: ViewSpace, texts: Sequence[tuple[int, str]]) -> None:
+        vectors = encode_all(encoder, [text for _, text in texts])
+        space.file.add(
+            [
+                (label, text_digest(text), pack_vector(vector))
+                for (label, text), vector in zip(texts, vectors, strict=True)
+            ]
+        )
+        self._running.store.indexes.yield_to_callers()
+
+    async def _yield_to_writes(self) -> None:
+        token = Freshness(await self._running.log.end_offsets([MEMORY.name]))
+        await self._running.store.applied.wait(token, timeout_s=YIELD_S, stages=[VECTOR_STAGE], patient=True)
+
+    async def _read(self, query: Callable[..., Result], *arguments: object) -> Result:
+        def read(cursor: duckdb.DuckDBPyConnection) -> Result:
+            return query(cursor, *arguments)
+
+        return await self._running.store.reader.run(read)
+
+
+def encode_all(encoder: ViewEncoder, texts: Sequence[str]) -> list[ModelVector]:
+    """Of each text its vectors; nothing of one on which the model fails and on others does not.
+
+    Raises EmbedderUnavailable when it fails on every text.
+    """
+    try:
+        return encoder.encode_stored(texts)
+    except EmbedderUnavailable:
+        encoder.encode_stored([PROBE])
+        if len(texts) == 1:
+            return [NOTHING]
+        return [vector for text in texts for vector in encode_all(encoder, [text])]
