@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _EDGES = (
     "SELECT source_id, target_id, kind, weight, confidence, evidence::VARCHAR FROM context_edges "
-    "WHERE namespace = ? AND NOT is_removed"
+    "WHERE namespace = ? AND NOT is_removed AND weight > 0"
 )
 
 
 def read_edges(cursor: duckdb.DuckDBPyConnection, namespace: str, kinds: Collection[str] | None = None) -> list[Edge]:
-    """Every edge that is not removed, between living memories; of these kinds, or of all. Ordered by its ends."""
+    """The edges between living memories, neither removed nor withdrawn; of these kinds, or of all. Ordered by ends."""
     rows = execute(cursor, f"{_EDGES} ORDER BY source_id, target_id, kind", [namespace]).fetchall()
     edges = [edge for edge in map(_edge, rows) if kinds is None or edge.kind in kinds]
     return living(edges, _read_successors(cursor, namespace))
