@@ -10,12 +10,13 @@ import pytest
 
 from processors.context_graph.read.dream_slices import read_shared_causes
 from processors.context_graph.read.dreams import read_counted
-from processors.context_graph.read.edges import edges_among, edges_from, edges_of, edges_to, read_edges
+from processors.context_graph.read.edges import edges_among, edges_of, read_edges
 from processors.context_graph.read.pruning import read_standings
 from processors.context_graph.read.steering import read_facts
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.dream_report import DreamReport
 from processors.context_graph.rules.hebb import replay
+from storage.context_graph.causal_edges import CausalFollower
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
 from streams.event_types.context_graph import MEMORY_RECALLED
 from tests.context_graph.test_edges import edge, tell
@@ -71,11 +72,11 @@ def test_no_reader_of_edges_returns_it(node: EmbeddingNode, ids: Mapping[str, st
     readers = (
         read_edges(cursor, "default", ["causal"]),
         edges_of(cursor, "default", every, ["causal"]),
-        edges_from(cursor, "default", every, "causal"),
-        edges_to(cursor, "default", every, "causal"),
         [one for one in edges_among(cursor, "default", every) if one.kind == "causal"],
     )
     assert [{one.key[:2] for one in found} for found in readers] == [kept] * len(readers)
+    causal = CausalFollower().view(cursor, "default")
+    assert [{one[:2] for one in causal.steps("default", every, is_ahead=way)} for way in (True, False)] == [kept, kept]
     states = node.store.sql("SELECT source_id, target_id FROM context_edge_states WHERE kind = 'causal'")
     assert set(states) == kept
 

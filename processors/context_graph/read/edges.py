@@ -36,16 +36,6 @@ def edges_of(
     return _read_at(cursor, namespace, memory_ids, kinds, ("source_id", "target_id"))
 
 
-def edges_from(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], kind: str) -> list[Edge]:
-    """The edges of a kind with a direction that go out from these memories, as `edges_of` gives them."""
-    return _read_at(cursor, namespace, memory_ids, (kind,), ("source_id",))
-
-
-def edges_to(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], kind: str) -> list[Edge]:
-    """The edges of a kind with a direction that come in at these memories, as `edges_of` gives them."""
-    return _read_at(cursor, namespace, memory_ids, (kind,), ("target_id",))
-
-
 def edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str]) -> list[Edge]:
     """The edges with both ends among these memories, as `edges_of` gives them: a millisecond for ten."""
     return _read_at(cursor, namespace, memory_ids, None, ("source_id",), is_within=True)
