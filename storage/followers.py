@@ -12,8 +12,8 @@ import duckdb
 from storage.append_only import Mark, counts, mark, new_rows
 
 View = TypeVar("View")
-MAX_ROWS = 2_000
-"""With more new rows than this, loading the whole view is faster than updating it."""
+MAX_VIEWS = 64
+"""Of one follower: those of the namespaces that were asked for last."""
 
 
 class _Snapshot(NamedTuple):
@@ -33,6 +33,8 @@ class Follower(ABC, Generic[View]):
     table: str
     columns: str
     """What `update` needs of each new row, as a list of SQL expressions."""
+    max_rows: int = 2_000
+    """With more new rows than this, loading the whole view is faster than updating it."""
 
     def __init__(self) -> None:
         self._snapshots: dict[str, _Snapshot] = {}
@@ -55,12 +57,14 @@ class Follower(ABC, Generic[View]):
         """Return the view of what is committed now; the same object as long as the namespace has no new rows."""
         with self._lock:
             (count,) = counts(cursor, self.table)
-            snapshot = self._snapshots.get(namespace)
+            snapshot = self._snapshots.pop(namespace, None)
             if snapshot is None or snapshot.reached.rows != count:
                 snapshot = self._updated(cursor, namespace, snapshot, count) or _Snapshot(
                     mark(cursor, self.table), self.load(cursor, namespace)
                 )
-                self._snapshots[namespace] = snapshot
+            self._snapshots[namespace] = snapshot
+            if len(self._snapshots) > MAX_VIEWS:
+                del self._snapshots[next(iter(self._snapshots))]
             view: View = snapshot.view
             return view
 
@@ -68,7 +72,7 @@ class Follower(ABC, Generic[View]):
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, snapshot: _Snapshot | None, count: int
     ) -> _Snapshot | None:
         """The snapshot with the new rows; None where the view must be loaded."""
-        if snapshot is None or count - snapshot.reached.rows > MAX_ROWS:
+        if snapshot is None or count - snapshot.reached.rows > self.max_rows:
             return None
         fresh = new_rows(cursor, self.table, f"namespace, {self.columns}", snapshot.reached, count)
         if fresh is None:

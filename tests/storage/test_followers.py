@@ -10,7 +10,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from storage import followers
 from storage.followers import Follower
 
 Names = tuple[str, ...]
@@ -71,7 +70,7 @@ def test_a_view_follows_its_table_and_reads_each_new_row_once(database: duckdb.D
 def test_a_view_is_loaded_where_that_is_faster_than_following(
     database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followers, "MAX_ROWS", 3)
+    monkeypatch.setattr(Roster, "max_rows", 3)
     roster = Roster()
     roster.view(database, "a")
     arrive(database, *"abc")

@@ -14,7 +14,15 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM, follow
 from mcp_ingress.toolsets.context_graph.recalls import leave_results
-from processors.context_graph.read.inference import PathMemory, edges_ahead, edges_behind, read_path_memories
+from processors.context_graph.read.inference import (
+    PathMemory,
+    edges_ahead,
+    edges_behind,
+    read_evidence,
+    read_importance,
+    read_path_memories,
+)
+from processors.context_graph.rules.edges import Key
 from processors.context_graph.rules.inference import (
     DECAY,
     LEAST_BRIDGE,
@@ -27,6 +35,7 @@ from processors.context_graph.rules.inference import (
     mutual,
 )
 from processors.context_graph.rules.memories import query_vector_id
+from storage.context_graph.causal_edges import CausalEdges, CausalFollower
 from storage.search.index_set import IndexSet
 from streams.errors import Refused
 from streams.ids import document_label
@@ -67,6 +76,14 @@ class _Inference:
     @property
     def confidence(self) -> float:
         return min(one.confidence for one in (self.path, self.back) if one is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What an explanation tells: the memories of the paths by id, and what speaks for each edge."""
+
+    memories: Mapping[str, PathMemory]
+    evidence: Mapping[Key, Any]
 
 
 async def omni_infer(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -110,8 +127,11 @@ def _infer(cursor: duckdb.DuckDBPyConnection, call: Call, arguments: Mapping[str
     source, target = ends["source"], ends.get("target")
     found = _paths(cursor, call, arguments["direction"], source, target)[:MAX_RESULTS]
     on_paths = {one for each in found for path in (each.path, each.back) if path is not None for one in path.ids}
-    memories = read_path_memories(cursor, call.namespace, on_paths, NAMED_CHARS)
-    return asked, [_row(arguments["direction"], source, each, memories) for each in found]
+    told = _Told(
+        read_path_memories(cursor, call.namespace, on_paths, NAMED_CHARS),
+        read_evidence(cursor, call.namespace, on_paths),
+    )
+    return asked, [_row(arguments["direction"], source, each, told) for each in found]
 
 
 def _ends(
@@ -135,35 +155,38 @@ def _paths(
     cursor: duckdb.DuckDBPyConnection, call: Call, direction: str, source: str, target: str | None
 ) -> list[_Inference]:
     """What answers, best first."""
-    namespace = call.namespace
+    namespace, known = call.namespace, call.part(CausalFollower).view(cursor, call.namespace)
     if direction == "abduction":
-        return _hypotheses(cursor, namespace, source, target)
+        return _hypotheses(cursor, namespace, known, source, target)
     if direction == "bridge":
-        return _bridges(cursor, call, source, target)
+        return _bridges(cursor, call, known, source, target)
     assert target is not None
     ahead = direction != "backward"
     first, last = (source, target) if ahead else (target, source)
-    path = effects(edges_ahead(cursor, namespace, first), first).get(last)
+    path = effects(edges_ahead(known, namespace, first), first).get(last)
     if path is None:
         return []
     if direction != "bidirectional":
         return [_Inference(target, path)]
-    back = effects(edges_ahead(cursor, namespace, last), last).get(first)
+    back = effects(edges_ahead(known, namespace, last), last).get(first)
     return [] if back is None else [_Inference(target, path, back)]
 
 
-def _hypotheses(cursor: duckdb.DuckDBPyConnection, namespace: str, effect: str, wanted: str | None) -> list[_Inference]:
-    edges = edges_behind(cursor, namespace, effect)
+def _hypotheses(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, causal: CausalEdges, effect: str, wanted: str | None
+) -> list[_Inference]:
+    edges = edges_behind(causal, namespace, effect)
     candidates = {edge.source_id for edge in edges} - {effect}
-    known = read_path_memories(cursor, namespace, candidates, 0)
-    ranked = abduce(edges, effect, {one: memory.importance for one, memory in known.items()})
+    ranked = abduce(edges, effect, read_importance(cursor, namespace, candidates))
     found = [_Inference(one.path.ids[0], one.path, None, one.posterior, rank) for rank, one in enumerate(ranked, 1)]
     return [one for one in found if wanted in (None, one.end)]
 
 
-def _bridges(cursor: duckdb.DuckDBPyConnection, call: Call, source: str, wanted: str | None) -> list[_Inference]:
+def _bridges(
+    cursor: duckdb.DuckDBPyConnection, call: Call, causal: CausalEdges, source: str, wanted: str | None
+) -> list[_Inference]:
     """Strong paths to memories of another matter, modality or tags, the strongest first."""
-    paths = effects(edges_ahead(cursor, call.namespace, source), source)
+    paths = effects(edges_ahead(causal, call.namespace, source), source)
     strong = {end: path for end, path in paths.items() if path.strength >= LEAST_BRIDGE and wanted in (None, end)}
     memories = read_path_memories(cursor, call.namespace, [source, *strong], 0)
     near = _near(call.services.indexes, call.namespace, source, list(strong))
@@ -190,7 +213,7 @@ def _differ(one: PathMemory, other: PathMemory) -> bool:
     return one.modality != other.modality or (bool(one.tags or other.tags) and not set(one.tags) & set(other.tags))
 
 
-def _row(direction: str, source: str, found: _Inference, memories: Mapping[str, PathMemory]) -> Row:
+def _row(direction: str, source: str, found: _Inference, told: _Told) -> Row:
     hops = len(found.path.edges)
     row = {
         "direction": direction,
@@ -203,7 +226,7 @@ def _row(direction: str, source: str, found: _Inference, memories: Mapping[str, 
         "is_direct": hops == 1,
         "is_high_confidence": found.confidence >= REFLEX,
         "is_strong": found.strength >= STRONG,
-        "explanation": " ".join(_told(path, memories) for path in (found.path, found.back) if path is not None),
+        "explanation": " ".join(_explained(path, told) for path in (found.path, found.back) if path is not None),
     }
     if found.back is not None:
         row["return_path"] = found.back.ids
@@ -212,17 +235,18 @@ def _row(direction: str, source: str, found: _Inference, memories: Mapping[str, 
     return row
 
 
-def _told(path: CausalPath, memories: Mapping[str, PathMemory]) -> str:
+def _explained(path: CausalPath, told: _Told) -> str:
     """Each edge of a path in words: its ends, and which memory states it in which sentence."""
-    told = []
+    parts = []
     for edge in path.edges:
-        ends = (memories.get(one) for one in (edge.source_id, edge.target_id))
+        ends = (told.memories.get(one) for one in (edge.source_id, edge.target_id))
         cause, effect = (f"“{one.content}”" if one else "a memory that is gone" for one in ends)
-        given = edge.evidence if isinstance(edge.evidence, Mapping) else {}
+        evidence = told.evidence.get(edge.key)
+        given = evidence if isinstance(evidence, Mapping) else {}
         sentence, by = given.get("sentence"), given.get("memory_id")
         why = f": memory {by} states “{sentence}”" if sentence else ""
-        told.append(f"{cause} → {effect}{why}.")
-    return " ".join(told)
+        parts.append(f"{cause} → {effect}{why}.")
+    return " ".join(parts)
 
 
 def _leave(call: Call, arguments: Mapping[str, Any], rows: Sequence[Row]) -> None:

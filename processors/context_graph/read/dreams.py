@@ -118,7 +118,7 @@ def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: st
     """The report of a dream with the counts of what it changed, as the store has it."""
     changes = [KeptChange(*row) for row in execute(cursor, _CHANGES, [namespace, dream_id]).fetchall()]
     row = execute(
-        cursor, "SELECT count(*) FROM context_edges WHERE namespace = ? AND NOT is_removed", [namespace]
+        cursor, "SELECT count(*) FROM context_edges WHERE namespace = ? AND NOT is_removed AND weight > 0", [namespace]
     ).fetchone()
     assert row is not None
     merges = _count_merges(cursor, namespace, [dream_id])

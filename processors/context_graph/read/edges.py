@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _EDGES = (
     "SELECT source_id, target_id, kind, weight, confidence, evidence::VARCHAR FROM context_edges "
-    "WHERE namespace = ? AND NOT is_removed"
+    "WHERE namespace = ? AND NOT is_removed AND weight > 0"
 )
 
 
 def read_edges(cursor: duckdb.DuckDBPyConnection, namespace: str, kinds: Collection[str] | None = None) -> list[Edge]:
-    """Every edge that is not removed, between living memories; of these kinds, or of all. Ordered by its ends."""
+    """The edges between living memories, neither removed nor withdrawn; of these kinds, or of all. Ordered by ends."""
     rows = execute(cursor, f"{_EDGES} ORDER BY source_id, target_id, kind", [namespace]).fetchall()
     edges = [edge for edge in map(_edge, rows) if kinds is None or edge.kind in kinds]
     return living(edges, _read_successors(cursor, namespace))
@@ -34,16 +34,6 @@ def edges_of(
 ) -> list[Edge]:
     """The edges at these memories, or at those that stand for them, as `read_edges` gives them."""
     return _read_at(cursor, namespace, memory_ids, kinds, ("source_id", "target_id"))
-
-
-def edges_from(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], kind: str) -> list[Edge]:
-    """The edges of a kind with a direction that go out from these memories, as `edges_of` gives them."""
-    return _read_at(cursor, namespace, memory_ids, (kind,), ("source_id",))
-
-
-def edges_to(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], kind: str) -> list[Edge]:
-    """The edges of a kind with a direction that come in at these memories, as `edges_of` gives them."""
-    return _read_at(cursor, namespace, memory_ids, (kind,), ("target_id",))
 
 
 def edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str]) -> list[Edge]:

@@ -56,12 +56,17 @@ def _changed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _changed(logged: LoggedEvent, rows: Rows) -> None:
-    """An edge has the weight that the dream gave it, the last said. A change of a memory with itself says nothing."""
+    """An edge has the weight that the dream gave it, the last said. A change of a memory with itself says nothing.
+
+    An edge that was withdrawn (weight 0) stays so: the dream may have read it before.
+    """
     data, moment = logged.event.data, at(logged.event.time)
     for key, change in {_key(change): change for change in data["changes"]}.items():
         if key[0] == key[1]:
             continue
         row, is_removed, known = _row(key, change), bool(change.get("is_removed")), rows.get(EDGES, *key)
+        if known is not None and not known["is_removed"] and known["weight"] == 0:
+            continue
         before = None if known is None or known["is_removed"] else known["weight"]
         about = {"weight_before": before, "is_removed": is_removed, "dream_id": data["dream_id"]}
         rows.insert(CHANGES, row | about | {"changed_at": moment})

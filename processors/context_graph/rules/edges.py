@@ -61,7 +61,8 @@ def living(edges: Iterable[Edge], successors: Mapping[str, str]) -> list[Edge]:
         if source == target:
             continue
         source, target = ends_of(source, target, edge.kind)
-        one = replace(edge, source_id=source, target_id=target)
+        is_moved = (source, target) != (edge.source_id, edge.target_id)
+        one = replace(edge, source_id=source, target_id=target) if is_moved else edge
         known = best.get(one.key)
         if known is None or one.weight > known.weight:
             best[one.key] = one
