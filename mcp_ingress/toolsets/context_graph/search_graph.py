@@ -43,7 +43,7 @@ from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit, SearchResult
 from storage.search.records.matches import DocumentMatches
 from storage.search.search import search
-from storage.statements import marks
+from storage.statements import execute, marks
 from streams.clock import format_time
 from streams.event_types.context_graph import MODALITIES
 from streams.ids import document_label
@@ -223,7 +223,8 @@ def _read_memories(
     labels = [*(hit.label for hit in hits), *also]
     if not labels:
         return {}
-    rows = cursor.execute(
+    rows = execute(
+        cursor,
         f"SELECT label, {', '.join(_MemoryRow._fields)} FROM context_memories "
         f"WHERE label IN ({marks(labels)}) AND namespace = ?",
         [*labels, namespace],

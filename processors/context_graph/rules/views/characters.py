@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from functools import lru_cache
 
 import numpy as np
 
 BITS = 1024
-_BYTES = BITS // 8
-_AT_ONCE = 2048
-"""Symbols that are unpacked at once: 2 MB."""
+_AT_ONCE = 255
+"""This many symbols are counted in one byte each."""
 
 
 @lru_cache(maxsize=16_384)
@@ -27,16 +25,13 @@ def character_bits(text: str) -> np.ndarray:
     Case and the width of gaps do not count. A text without letters has the bits of an empty one.
     """
     folded = f" {' '.join(text.casefold().split())} "
-    counts = Counter(folded[start : start + 3] for start in range(max(1, len(folded) - 2)))
-    symbols, weights = list(counts), np.fromiter(counts.values(), np.float32, len(counts))
-    votes = np.zeros(BITS, np.float32)
+    symbols = [_symbol(folded[start : start + 3]) for start in range(max(1, len(folded) - 2))]
+    votes = np.zeros(BITS, np.int64)
     for start in range(0, len(symbols), _AT_ONCE):
-        some = symbols[start : start + _AT_ONCE]
-        packed = np.frombuffer(b"".join(map(_symbol, some)), np.uint8).reshape(len(some), _BYTES)
-        votes += weights[start : start + len(some)] @ np.unpackbits(packed, axis=1).astype(np.float32)
-    half = weights.sum() / 2
-    first = np.unpackbits(np.frombuffer(_symbol(symbols[0]), np.uint8)).astype(bool)
-    return np.packbits((votes > half) | ((votes == half) & first))
+        bits = np.unpackbits(np.frombuffer(b"".join(symbols[start : start + _AT_ONCE]), np.uint8))
+        votes += bits.reshape(-1, BITS).sum(0, dtype=np.uint8)
+    first = np.unpackbits(np.frombuffer(symbols[0], np.uint8)).astype(bool)
+    return np.packbits((2 * votes > len(symbols)) | ((2 * votes == len(symbols)) & first))
 
 
 def character_alignments(query: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -103,12 +103,13 @@ _KEYWORDS = _DECLARING | frozenset(
 )
 _SYMBOL = re.compile(r"""(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<sign>[^\w\s])""")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_LOWER = re.compile(r"[a-z]+")
 _AFTER_RECEIVER = re.compile(r"\bfunc\s*\([^()]{0,200}\)\s*([^\W\d]\w*)")
 
 
 def split_name(name: str) -> list[str]:
     """The words of an identifier in lower case: `parseHTTPHeader_v2` -> parse, http, header, v, 2."""
-    return [part.casefold() for part in _PART.findall(name)]
+    return [name] if _LOWER.fullmatch(name) else [part.casefold() for part in _PART.findall(name)]
 
 
 def code_features(text: str) -> Sparse:
@@ -125,8 +126,8 @@ def code_features(text: str) -> Sparse:
             weight = DECLARED if before in _DECLARING or symbol in declared else 1.0
             for part in parts:
                 words[part] += weight
-            for pair in pairwise([*previous[-1:], *parts]):
-                words[" ".join(pair)] += weight * PAIR
+            for first, second in pairwise([*previous[-1:], *parts]):
+                words[f"{first} {second}"] += weight * PAIR
             previous = parts or previous
         elif kind == "sign":
             previous = []
@@ -137,10 +138,10 @@ def code_features(text: str) -> Sparse:
 def _symbols(text: str) -> Iterator[tuple[str, str]]:
     """(kind, symbol) in order: `name`, `number`, a keyword or sign by itself. English function words are left out."""
     for match in _SYMBOL.finditer(text):
-        symbol = match[0]
-        if match.lastgroup == "number":
+        symbol, group = match[0], match.lastgroup
+        if group == "number":
             yield "number", symbol
-        elif match.lastgroup == "sign":
+        elif group == "sign":
             yield symbol, "sign"
         elif symbol in _KEYWORDS:
             yield symbol, symbol
@@ -165,8 +166,8 @@ def _hashed(counts: Mapping[str, float], mark: str, size: int, share: float, sta
         number = feature_number(f"{mark} {name}", 2 * size)
         sign = 1 if number % 2 else -1
         rows[start + number // 2] = rows.get(start + number // 2, 0.0) + sign * math.log1p(count)
-    length = math.sqrt(sum(weight * weight for weight in rows.values()))
-    return {number: weight * math.sqrt(share) / length for number, weight in rows.items()} if length else {}
+    length, root = math.sqrt(sum([weight * weight for weight in rows.values()])), math.sqrt(share)
+    return {number: weight * root / length for number, weight in rows.items()} if length else {}
 
 
 def code_alignments(query: Sparse, rows: Sequence[Sparse]) -> np.ndarray:

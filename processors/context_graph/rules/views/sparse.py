@@ -24,13 +24,10 @@ def sparse_of(counts: Mapping[int, float], most: int | None = None) -> Sparse:
     """The features of a count, by number; only the `most` heaviest where there are more."""
     if not counts:
         return EMPTY
-    kept = sorted(counts.items())
+    kept = sorted(counts)
     if most is not None and len(kept) > most:
-        kept = sorted(sorted(kept, key=lambda item: -item[1])[:most])
-    return Sparse(
-        np.fromiter((number for number, _ in kept), np.int64, len(kept)),
-        np.fromiter((weight for _, weight in kept), np.float32, len(kept)),
-    )
+        kept = sorted(sorted(kept, key=lambda number: -counts[number])[:most])
+    return Sparse(np.array(kept, np.int64), np.array([counts[number] for number in kept], np.float32))
 
 
 def joined(rows: Sequence[Sparse]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
