@@ -10,6 +10,7 @@ import pytest
 from thalweg.bench.causes import measure_causes
 from thalweg.bench.consolidation import measure_consolidation
 from thalweg.bench.drift import measure_drift
+from thalweg.bench.infer import measure_infer
 from thalweg.bench.recall import load_for_recall
 from thalweg.bench.trust import measure_trust
 
@@ -56,3 +57,9 @@ def test_what_is_said_twice_becomes_one_over_mcp(tmp_path: Path) -> None:
 
 def test_drift_is_measured_between_two_matters_over_mcp(tmp_path: Path) -> None:
     assert measure_drift(dataset(tmp_path), "hashing").figures
+
+
+def test_an_inference_walks_from_hubs_over_many_edges() -> None:
+    figures = measure_infer(2_000, 1_000).figures
+    assert figures["hubs_edges_walked_most"].value >= 50
+    assert 0 < figures["hubs_cpu_p50"].value <= figures["hubs_cpu_p99"].value

@@ -50,6 +50,7 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
     "streams/ids.py": "the one maker of ids",
     "processors/embedding/providers.py": "the jitter between two tries",
+    "thalweg/bench/infer.py": "seeded edges",
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",
     "thalweg/bench/scratch.py": "seeded texts",
     "thalweg/bench/search_store.py": "seeded vectors",

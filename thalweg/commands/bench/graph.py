@@ -63,6 +63,21 @@ def causes(as_json: bool, embedder: str, fixture: Path) -> None:
 
 @click.command()
 @JSON
+@click.option("--memories", type=click.IntRange(100), default=100_000, show_default=True, help="How many there are.")
+@click.option("--edges", type=click.IntRange(10), default=50_000, show_default=True, help="Between causes and effects.")
+def infer(as_json: bool, memories: int, edges: int) -> None:
+    """Measure what an inference over causes costs among many memories.
+
+    \b
+    Example: thalweg bench infer
+    """
+    from thalweg.bench.infer import measure_infer
+
+    show(lambda: measure_infer(memories, edges), as_json)
+
+
+@click.command()
+@JSON
 @EMBEDDER
 @click.argument("dataset")
 def pulse(as_json: bool, embedder: str, dataset: str) -> None:
@@ -155,4 +170,4 @@ def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> 
     show(lambda: measure_night(dataset, load_for_recall(embedder), embedder, questions), as_json)
 
 
-COMMANDS = (views, causes, pulse, drift, trust, consolidation, night)
+COMMANDS = (views, causes, infer, pulse, drift, trust, consolidation, night)
