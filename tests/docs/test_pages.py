@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.resource import find_resources
 from streams.asyncapi import asyncapi_document, documents
 from streams.codec import decode, encode, encode_batch
 from streams.events import Event, event_types
@@ -115,3 +116,12 @@ def test_what_the_program_publishes_fits_the_asyncapi_document() -> None:
             orjson.loads(outgoing.value or b""),
         )
         assert decode(Record(topic, 0, 0, 0, outgoing.key, outgoing.value, outgoing.headers))
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "docs/clients.md"])
+def test_a_page_counts_the_tools_resources_and_retired_names_that_are_served(name: str) -> None:
+    inventory, text = find_tools(), " ".join(page(name).split())
+    beside = sum(tool.toolset != "core" for tool in inventory)
+    retired = sum(len(toolset.retired) for toolset in inventory.toolsets.values())
+    own = sum(resource.toolset == "cognitive_memory" for resource in find_resources().resources.values())
+    assert f"{beside} tools" in text and f"{own} resources" in text and f"{retired} retired names" in text

@@ -74,8 +74,8 @@ TOOL = Tool(
     name="abort_dream",
     toolset="context_graph",
     title="Wake up",
-    description="Abort the current dream cycle. Must complete wake within 100 ms. Returns wake latency and the partial "
-    "dream report; what the dream has changed until then stands. While nothing dreams `aborted` is false.",
+    description="Abort the current dream cycle, within 100 ms. Returns wake latency and the partial dream report; "
+    "what the dream has changed stands. While nothing dreams `aborted` is false.",
     kind="write",
     handler=abort,
     input_schema={"type": "object", "properties": {}},

@@ -30,8 +30,8 @@ TOOL = Tool(
     name="adjust_neuromodulator",
     toolset="context_graph",
     title="Adjust a modulator",
-    description="Adjust a specific neuromodulator level, which goes back to its baseline by itself within minutes. "
-    "ACh is read-only (managed by GWT). Changes are clamped to constitution-mandated ranges.",
+    description="Adjust a specific neuromodulator level, which goes back to its baseline within minutes. ACh is "
+    "read-only. Changes are clamped.",
     kind="write",
     handler=adjust_neuromodulator,
     input_schema={
@@ -40,9 +40,9 @@ TOOL = Tool(
             "modulator": {
                 "type": "string",
                 "enum": list(ADJUSTED),
-                "description": "Which modulator; acetylcholine follows by itself how well scores are foreseen",
+                "description": "Which modulator",
             },
-            "delta": {"type": "number", "description": "Amount to add (positive) or subtract (negative)"},
+            "delta": {"type": "number", "description": "What to add; negative subtracts"},
         },
         "required": ["modulator", "delta"],
     },

@@ -149,10 +149,11 @@ TOOL = Tool(
     name="auto_bootstrap_north_star",
     toolset="context_graph",
     title="Find the purpose",
-    description="Bootstrap the autonomous North Star system: what the stored memories are about becomes the goal that "
-    "searches, drift and hygiene are held against. Found once; a second call answers the same goal and initialises the "
-    "services from it, and takes in more memories where it stood on fewer than three. An error -32110 says the best "
-    "confidence there was.",
+    description=(
+        "Bootstrap the autonomous North Star system: what the memories are about becomes "
+        "the goal that searches, drift and hygiene are held against. A second call "
+        "answers the same goal. An error -32110 says the best confidence there was."
+    ),
     kind="write",
     handler=bootstrap,
     timeout_s=30.0,
@@ -165,14 +166,14 @@ TOOL = Tool(
             "confidence_threshold": {
                 **UNIT,
                 "default": 0.7,
-                "description": "Minimum confidence; 0.7 means that the memories are of one matter",
+                "description": "Minimum confidence; 0.7 means of one matter",
             },
             "max_candidates": {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 100,
                 "default": 10,
-                "description": "Most groups of memories that are evaluated, largest first",
+                "description": "Most groups evaluated, largest first",
             },
         },
     },

@@ -142,9 +142,11 @@ TOOL = Tool(
     name="compute_teleological_vector",
     toolset="context_graph",
     title="Compute a teleological vector",
-    description="Compute a complete teleological vector from content using all 13 embedders: purpose vector (13D), "
-    "cross-correlations (78D), group alignments (6D), and optionally a Tucker core. The content becomes no memory; the "
-    "vector's id can be given to `search_teleological`.",
+    description=(
+        "Compute a complete teleological vector from content: purpose vector (13D), "
+        "cross-correlations (78D), group alignments (6D). The content becomes no memory; "
+        "`search_teleological` takes the vector's id."
+    ),
     kind="write",
     handler=compute,
     memory_operation="create_memory",
@@ -152,8 +154,8 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "content": {"type": "string", "description": "Content to compute the vector for"},
-            "profile_id": {"type": "string", "description": "Profile for task-specific weighting"},
+            "content": {"type": "string", "description": "The text"},
+            "profile_id": {"type": "string", "description": "Profile whose weights are taken"},
             "compute_tucker": {"type": "boolean", "default": False, "description": "Compute Tucker decomposition"},
             "tucker_ranks": {
                 "type": "array",

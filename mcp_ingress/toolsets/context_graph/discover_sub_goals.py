@@ -142,9 +142,10 @@ TOOL = Tool(
     name="discover_sub_goals",
     toolset="context_graph",
     title="Find themes",
-    description="Discover sub-goals from memory clusters: themes of the stored memories that could become strategic or "
-    "tactical goals, the surest first. A theme found again around the same memory keeps its goal_id. With "
-    "`parent_goal_id` of a theme its own memories are looked at.",
+    description=(
+        "Discover sub-goals from memory clusters: themes that could become goals, the "
+        "surest first. With `parent_goal_id` of a theme its own memories are looked at."
+    ),
     kind="write",
     handler=discover,
     timeout_s=30.0,
@@ -154,7 +155,7 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "min_confidence": {**UNIT, "default": 0.6, "description": "Minimum confidence for a discovered sub-goal"},
+            "min_confidence": {**UNIT, "default": 0.6, "description": "Minimum confidence"},
             "max_goals": {
                 "type": "integer",
                 "minimum": 1,

@@ -115,23 +115,23 @@ TOOL = Tool(
     name="fuse_embeddings",
     toolset="context_graph",
     title="Fuse a memory's views",
-    description="Fuse embedding outputs using the synergy matrix and optional profile weights: one vector of a memory, "
-    "and the share that each view has in it. `custom_weights` win over a profile. A stored result has a `vector_id`, "
-    "with which `search_teleological` searches for what is like the memory in these views.",
+    description="Fuse embedding outputs using the synergy matrix and profile weights: one vector of a memory, and "
+    "the share of each view in it. `custom_weights` win over a profile. A stored result has a `vector_id` for "
+    "`search_teleological`.",
     kind="write",
     handler=fuse,
     memory_operation="create_memory",
     input_schema={
         "type": "object",
         "properties": {
-            "memory_id": {"type": "string", "description": "ID of memory to fuse embeddings for"},
+            "memory_id": {"type": "string", "description": "The memory"},
             "fusion_method": {
                 "type": "string",
                 "enum": list(fusion.METHODS),
                 "default": profiles.DEFAULT_FUSION,
-                "description": "With a profile the default means the profile's own strategy",
+                "description": "The default is the profile's own strategy, if any",
             },
-            "profile_id": {"type": "string", "description": "Profile for task-specific fusion weights"},
+            "profile_id": {"type": "string", "description": "Profile whose weights are taken"},
             "custom_weights": {
                 "type": "array",
                 "items": {"type": "number", "minimum": 0},

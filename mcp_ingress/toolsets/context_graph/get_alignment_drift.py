@@ -174,9 +174,8 @@ TOOL = Tool(
     name="get_alignment_drift",
     toolset="context_graph",
     title="Drift from the goal",
-    description="Get the current alignment drift state including severity, trend, and recommendations. Drift measures "
-    "how far the system has deviated from the North Star goal alignment: the last memories of the timeframe against "
-    "those in which the goal was found, in standard errors (`distance`).",
+    description="Get the current alignment drift state including severity, trend, and recommendations: the last "
+    "memories of the timeframe against those in which the goal was found, in standard errors (`distance`).",
     kind="read",
     handler=get_alignment_drift,
     timeout_s=10.0,

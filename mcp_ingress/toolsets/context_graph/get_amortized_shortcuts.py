@@ -83,9 +83,8 @@ TOOL = Tool(
     name="get_amortized_shortcuts",
     toolset="context_graph",
     title="Shortcut candidates",
-    description="Get shortcut candidates from amortized learning. Returns paths traversed 5+ times with 3+ hops that "
-    "qualify for direct edge creation: the next dream makes the edge, and the count of its path begins anew. "
-    "`search_graph` walks a path when it reaches a result over the edges of others.",
+    description="Get shortcut candidates: paths of 3+ hops that `search_graph` walked 5+ times. The next dream makes "
+    "the edge, and the count of its path begins anew.",
     kind="read",
     handler=get_amortized_shortcuts,
     input_schema={

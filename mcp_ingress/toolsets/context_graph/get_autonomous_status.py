@@ -101,9 +101,10 @@ TOOL = Tool(
     name="get_autonomous_status",
     toolset="context_graph",
     title="Status of the services",
-    description="Get comprehensive status of the autonomous North Star system: overall health, its six services, and "
-    "prioritised recommendations, each of which names the tool to call. `last_error` is the code of the last call that "
-    "failed. Drift counts as it was observed last.",
+    description=(
+        "Get status of the autonomous North Star system: overall health, its six "
+        "services, and prioritised recommendations, each with the tool to call."
+    ),
     kind="read",
     handler=status,
     unavailable_code="status_error",

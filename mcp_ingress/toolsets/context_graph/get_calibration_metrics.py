@@ -98,9 +98,8 @@ TOOL = Tool(
     name="get_calibration_metrics",
     toolset="context_graph",
     title="Calibration metrics",
-    description="Get calibration quality metrics: ECE (Expected Calibration Error), MCE (Maximum Calibration Error), "
-    "Brier Score, drift scores per threshold, and calibration status, of the results that update_synergy_matrix "
-    "judged. Targets: ECE below 0.05 is excellent, below 0.10 good.",
+    description="Get calibration quality metrics of the results that update_synergy_matrix judged: ECE, MCE, Brier "
+    "score, drift scores per threshold, and status. ECE below 0.05 is excellent, below 0.10 good.",
     kind="read",
     handler=get_calibration_metrics,
     input_schema={

@@ -94,9 +94,9 @@ TOOL = Tool(
     name="get_consciousness_state",
     toolset="context_graph",
     title="Consciousness level",
-    description="Get current consciousness state: `C` = how far the views agree on what was recalled (`r`), times how "
-    "well learning was foreseen, times how many views the purpose is spread over. `C` itself is shown only; `r` below "
-    "0.5 says that the last results deserve doubt, `identity` whether the session is still about its goal.",
+    description="Get current consciousness state: `C`, shown only, of `r` (how far the views agree on what was "
+    "recalled), foreseen learning and spread of purpose. `r` below 0.5 says to doubt the last results, `identity` "
+    "whether the session is about its goal.",
     kind="read",
     handler=get_consciousness_state,
     input_schema={"type": "object", "properties": {"session_id": SESSION}},

@@ -88,8 +88,7 @@ TOOL = Tool(
     toolset="context_graph",
     title="Dream status",
     description="Get current dream system status: state (Awake/NREM/REM/Waking), GPU usage, activity level, and time "
-    "since the last dream cycle, with its report. `scheduler` says when it dreams by itself: after 10 min below "
-    "activity 0.15, 30 min after the last cycle, and where something was stored or recalled since. It wakes nothing.",
+    "since the last dream cycle, with its report. `scheduler` says when it dreams by itself. It wakes nothing.",
     kind="read",
     handler=status,
     input_schema={"type": "object", "properties": {}},

@@ -47,8 +47,8 @@ TOOL = Tool(
     name="get_ego_state",
     toolset="context_graph",
     title="Identity of a session",
-    description="Get Self-Ego Node state: the purpose vector (13D) of the last memories, whether they still are about "
-    "what the North Star is (Healthy, Warning, Degraded, Critical), and whether what was recalled fits to them.",
+    description="Get Self-Ego Node state: the purpose vector (13D) of the last memories, whether they still are "
+    "about the North Star (Healthy to Critical), and whether what was recalled fits to them.",
     kind="read",
     handler=get_ego_state,
     input_schema={"type": "object", "properties": {"session_id": SESSION}},

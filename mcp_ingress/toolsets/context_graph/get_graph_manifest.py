@@ -19,7 +19,10 @@ LAYERS = {
     "meta": "Follows what is learned, and tells it as the pulse",
     "action": "Puts what is decided on the log",
 }
-DISPLAY_ONLY = ("consolidationPhase", "phase_angle", "shouldStore", "shouldConsolidate")
+DISPLAY_ONLY = (
+    *("consolidationPhase", "phase_angle", "shouldStore", "shouldConsolidate", "thresholds", "temperatures"),
+    *("recalibration_levels_1_3_4", "C", "acetylcholine"),
+)
 """Quantities that callers expect and that nothing depends on."""
 UTL = {
     "description": "Entropy (ΔS): mean distance of the nearest ten of the last 100 memories in E1, as a percentile of "
@@ -77,9 +80,8 @@ TOOL = Tool(
     name="get_graph_manifest",
     toolset="context_graph",
     title="Graph manifest",
-    description="Get the 5-layer bio-nervous system architecture description and current layer statuses (each is a "
-    "probe, made now), and the 13 embedders with the model that really makes each. `derived_from` says which views "
-    "follow from one another: they are not independent opinions. Nothing depends on what `display_only` lists.",
+    description="Get the 5-layer architecture with layer statuses, probed now, and the 13 embedders with the model "
+    "that really makes each. `derived_from` says which follow from one another. Nothing depends on `display_only`.",
     kind="read",
     handler=get_graph_manifest,
     input_schema={"type": "object", "properties": {}},

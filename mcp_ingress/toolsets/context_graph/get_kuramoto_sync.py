@@ -43,9 +43,8 @@ TOOL = Tool(
     name="get_kuramoto_sync",
     toolset="context_graph",
     title="Agreement of the views",
-    description="Get Kuramoto oscillator network synchronization state: order parameter `r`, mean phase, thirteen "
-    "phases, natural frequencies, coupling. `r` is high where the views agreed on what the last searches returned; "
-    "where it is low, look at the results with doubt.",
+    description="Get Kuramoto synchronization state: order parameter `r`, phases, natural frequencies, coupling. "
+    "Where `r` is low, the views disagreed on the last results: doubt them.",
     kind="read",
     handler=get_kuramoto_sync,
     input_schema={"type": "object", "properties": {"session_id": SESSION}},

@@ -85,11 +85,9 @@ TOOL = Tool(
     name="get_memetic_status",
     toolset="context_graph",
     title="Memory status",
-    description="Get current system status with LIVE UTL metrics: entropy (novelty), coherence (understanding), "
-    "learning score (magnitude), Johari quadrant, consolidation phase and suggested action; node count and the five "
-    "layers. "
-    "`utl` is the pulse of the same answer. `fingerprintCount` counts memories that are searched by meaning already, "
-    "`nodeCount` all, and goals; what was merged counts once. `advisory` names a call to make next.",
+    description="Get current system status with LIVE UTL metrics, node count and the five layers. `fingerprintCount` "
+    "counts memories that are searched by meaning already, `nodeCount` all, and goals. `advisory` names a call to "
+    "make next.",
     kind="read",
     handler=get_memetic_status,
     input_schema={"type": "object", "properties": {}},

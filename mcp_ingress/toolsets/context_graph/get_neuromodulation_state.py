@@ -61,9 +61,9 @@ TOOL = Tool(
     name="get_neuromodulation_state",
     toolset="context_graph",
     title="Modulators",
-    description="Get current neuromodulation state: dopamine (how few memories stand behind an answer), serotonin (how "
-    "much views other than E1 weigh), noradrenaline (how much is near enough), acetylcholine (read-only: how fast the "
-    "pulse follows). At their baselines searches rank as if there were none.",
+    description="Get current neuromodulation state: dopamine (how few memories stand behind an answer), serotonin "
+    "(how much views other than E1 weigh), noradrenaline (how much is near enough), acetylcholine (shown only). At "
+    "their baselines searches are unchanged.",
     kind="read",
     handler=get_neuromodulation_state,
     input_schema={"type": "object", "properties": {}},

@@ -95,10 +95,11 @@ TOOL = Tool(
     name="get_pruning_candidates",
     toolset="context_graph",
     title="What could go",
-    description="Identify memories that are candidates for pruning based on staleness, low alignment, redundancy, or "
-    "orphaned status; by `priority_score`, which importance and edges lower. Nothing is deleted. What is younger "
-    "than a "
-    "day is never listed; `redundant` can be merged by `trigger_consolidation`.",
+    description=(
+        "Identify memories that are candidates for pruning based on staleness, low "
+        "alignment, redundancy, or orphaned status. Nothing is deleted. "
+        "`trigger_consolidation` can merge what is `redundant`."
+    ),
     kind="read",
     handler=find_candidates,
     timeout_s=15.0,
@@ -118,12 +119,12 @@ TOOL = Tool(
                 "minimum": 0,
                 "maximum": 36_500,
                 "default": 30,
-                "description": "Minimum age in days for `stale` and `orphaned`; `stale` was not used that long either",
+                "description": "Minimum age in days; `stale` was not used that long either",
             },
             "min_alignment": {
                 **_UNIT,
                 "default": 0.4,
-                "description": "Memories below this alignment with the North Star are candidates",
+                "description": "Memories below this alignment are candidates",
             },
         },
     },

@@ -88,9 +88,8 @@ TOOL = Tool(
     name="get_steering_feedback",
     toolset="context_graph",
     title="Steering",
-    description="Get steering feedback: one reward in [-1, 1] of the Gardener (share of memories with an edge), the "
-    "Curator (quality, duplicates counting less) and the Assessor (judged results, learning), with counts and the "
-    "tool that would raise it first.",
+    description="Get steering feedback: one reward in [-1, 1] of the Gardener (edges), the Curator (quality, "
+    "duplicates) and the Assessor (judged results, learning), with counts and the tool that would raise it first.",
     kind="read",
     handler=get_steering_feedback,
     input_schema={"type": "object", "properties": {}},

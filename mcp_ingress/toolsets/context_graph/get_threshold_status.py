@@ -135,9 +135,9 @@ TOOL = Tool(
     name="get_threshold_status",
     toolset="context_graph",
     title="Threshold status",
-    description="Get current ATC threshold status including all thresholds, calibration state, and adaptation metrics. "
-    "`relevance` is how the `relevance` of searches is corrected here; thresholds and the temperatures of single views "
-    "are shown only: no search depends on them.",
+    description="Get current ATC threshold status, calibration state and adaptation metrics. `relevance` is how the "
+    "`relevance` of searches is corrected here; thresholds and temperatures are shown only: no search depends on "
+    "them.",
     kind="read",
     handler=get_threshold_status,
     input_schema={

@@ -102,8 +102,8 @@ TOOL = Tool(
     toolset="context_graph",
     title="Inject context",
     description="Store content in the knowledge graph and measure what it teaches (UTL): `entropy` above 0.5 means "
-    "newer than four of five memories were, `coherence` below 0.5 that it fits worse than four of five. It is kept "
-    "whatever its score. The same content again keeps its fingerprintId.",
+    "newer than four of five memories were, `coherence` below 0.5 that it fits worse. It is kept whatever its score. "
+    "The same content again keeps its fingerprintId.",
     kind="write",
     handler=inject_context,
     memory_operation="create_memory",
@@ -111,7 +111,7 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "content": CONTENT,
-            "rationale": {"type": "string", "description": "Why this context is relevant and should be stored"},
+            "rationale": {"type": "string", "description": "Why it should be stored"},
             "modality": MODALITY,
             "importance": IMPORTANCE_SCHEMA,
         },

@@ -93,9 +93,11 @@ TOOL = Tool(
     name="manage_teleological_profile",
     toolset="context_graph",
     title="Manage a teleological profile",
-    description="Manage teleological profiles for task-specific embedding fusion: per-embedder weights, fusion "
-    "strategy and group priorities. `list` names all; thirteen are the system's and read-only. Give a profile's id to "
-    "`compute_teleological_vector` or `fuse_embeddings`.",
+    description=(
+        "Manage teleological profiles: per-embedder weights, fusion strategy and group "
+        "priorities for a kind of task, for `compute_teleological_vector` and "
+        "`fuse_embeddings`. Thirteen are read-only."
+    ),
     kind="write",
     handler=manage,
     input_schema={
@@ -109,13 +111,13 @@ TOOL = Tool(
             "profile_id": {
                 "type": "string",
                 "maxLength": profiles.MAX_ID,
-                "description": "Which profile; of a new one by default made from its name",
+                "description": "Which profile; a new one's is made from its name",
             },
             "name": {"type": "string", "maxLength": profiles.MAX_NAME, "description": "Human-readable profile name"},
             "task_type": {
                 "type": "string",
                 "enum": list(profiles.TASK_TYPES),
-                "description": "What it is for; without weights of its own it has the task's",
+                "description": "What it is for; gives the weights that are left out",
             },
             "embedder_weights": {
                 "type": "array",
@@ -128,7 +130,7 @@ TOOL = Tool(
                 "type": "object",
                 "properties": {group: {"type": "number", "minimum": 0} for group in GROUPS},
                 "additionalProperties": False,
-                "description": "Priorities of groups, normalised to sum 1; a group that is not named has 0",
+                "description": "Priorities of groups, normalised; 0 if not named",
             },
             "fusion_strategy": {
                 "type": "string",

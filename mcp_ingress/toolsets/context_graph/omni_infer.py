@@ -268,8 +268,7 @@ TOOL = Tool(
     title="Causes and effects",
     description='Perform omni-directional causal inference over what memories state ("X because Y"): forward (A→B '
     "effect), backward (B→A cause), bidirectional (A↔B mutual), bridge (effects of another matter), abduction (the "
-    "likeliest causes of `source`). Each result names the memories that state it, with their sentences. Ask it why "
-    "something happened, after `search_graph` has found the memory of what happened.",
+    "likeliest causes of `source`). Each result has its sentences. Find `source` with `search_graph` first.",
     kind="read",
     handler=omni_infer,
     timeout_s=10.0,
@@ -280,8 +279,9 @@ TOOL = Tool(
             "source": {"type": "string", "description": "Source node UUID; of abduction what was observed"},
             "target": {
                 "type": "string",
-                "description": "Target node UUID (required for forward/backward/bidirectional); of bridge and "
-                "abduction the only end that is wanted",
+                "description": (
+                    "Target node UUID (required for forward/backward/bidirectional); else the only end wanted"
+                ),
             },
             "direction": {
                 "type": "string",

@@ -260,10 +260,9 @@ TOOL = Tool(
     name="search_graph",
     toolset="context_graph",
     title="Search the graph",
-    description="Search the knowledge graph using semantic similarity. Returns nodes matching the query with relevance "
-    "scores: the best first by `score`, which weighs meaning, words and dates; `similarity` says how much of the query "
-    "a memory covers, and `minSimilarity` leaves out what covers less; `relevance` is how probably the memory is what "
-    "was asked for, and `nothing_relevant` that probably none is. Importance changes no order.",
+    description="Search the knowledge graph using semantic similarity. Returns memories, best first by `score` "
+    "(meaning, words, dates); `similarity` says how much of the query a memory covers, `relevance` how probably it "
+    "is what was asked for, `nothing_relevant` that probably none is. Importance changes no order.",
     kind="read",
     handler=search_graph,
     timeout_s=10.0,

@@ -174,9 +174,9 @@ TOOL = Tool(
     name="search_teleological",
     toolset="context_graph",
     title="Search in thirteen views",
-    description="Perform teleological matrix search across all 13 embedder dimensions: each memory is compared with "
-    "the query view by view, E1 to E13, and the strategy says what the thirteen numbers come to. For plain questions "
-    "`search_graph` finds more; this one says which views agree, and compares one view or group alone.",
+    description="Perform teleological matrix search across all 13 embedder dimensions, compared view by view. For "
+    "plain questions `search_graph` finds more; this one says which views agree, and compares one view or group "
+    "alone.",
     kind="read",
     handler=search_teleological,
     timeout_s=10.0,
@@ -209,7 +209,7 @@ TOOL = Tool(
                 "type": "integer",
                 "minimum": 0,
                 "maximum": VIEW_COUNT - 1,
-                "description": "Compare one embedder alone, 0 is E1; the strategy is ignored then",
+                "description": "This embedder alone, 0 is E1; ignores the strategy",
             },
             "weight_purpose": {**_WEIGHT, "default": strategies.PURPOSE},
             "weight_correlations": {**_WEIGHT, "default": strategies.CORRELATIONS},

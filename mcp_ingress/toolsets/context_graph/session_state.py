@@ -23,7 +23,7 @@ SESSION: Mapping[str, Any] = {
     "type": "string",
     "minLength": 1,
     "default": WHOLE,
-    "description": "Session ID; `default` is the whole namespace",
+    "description": "`default` is the whole namespace",
 }
 
 

@@ -39,10 +39,9 @@ TOOL = Tool(
     name="store_memory",
     toolset="context_graph",
     title="Store a memory",
-    description="Store a memory node directly in the knowledge graph without UTL processing. Its content alone is "
-    "searched by meaning, its tags by words too; rationale is shown. Of an image or recording that is a data: URI, "
-    "path or URL, rationale, tags and file name are searched instead. The same content again keeps its "
-    "fingerprintId: tags are united, the higher importance stays.",
+    description="Store a memory node directly in the knowledge graph without UTL processing. Its content is searched "
+    "by meaning, its tags by words; rationale is shown. Of an image or recording by data: URI, path or URL, "
+    "rationale, tags and file name are searched instead. The same content again keeps its fingerprintId.",
     kind="write",
     handler=store_memory,
     memory_operation="create_memory",

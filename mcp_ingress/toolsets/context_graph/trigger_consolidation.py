@@ -93,10 +93,11 @@ TOOL = Tool(
     name="trigger_consolidation",
     toolset="context_graph",
     title="Merge what says the same",
-    description="Trigger memory consolidation to merge similar memories and reduce redundancy. Memories that are near "
-    "and say the same become one, which searches then find; what differs in a number, name, date, negation or owner "
-    "stays apart. Nothing is deleted: each source keeps its text and leads to the merged memory. Takes at most five "
-    "seconds; `action_required` says that there is more: call again.",
+    description=(
+        "Trigger memory consolidation: memories that are near and say the same become "
+        "one; what differs in a number, name, date, negation or owner stays apart. "
+        "Nothing is deleted. `action_required` says to call again."
+    ),
     kind="write",
     handler=consolidate,
     timeout_s=15.0,
@@ -111,19 +112,18 @@ TOOL = Tool(
                 "minimum": 1,
                 "maximum": 10_000,
                 "default": 100,
-                "description": "Maximum memories to process, those stored last",
+                "description": "Most memories, those stored last",
             },
             "strategy": {
                 "type": "string",
                 "enum": STRATEGIES,
                 "default": "similarity",
-                "description": "`temporal`: only what was created within 24 hours; `semantic`: only what is "
-                "near to the North Star",
+                "description": "`temporal`: only of the last 24 hours; `semantic`: only near the North Star",
             },
             "min_similarity": {
                 **_UNIT,
                 "default": MIN_SIMILARITY,
-                "description": "Minimum similarity threshold for consolidation: cosine of the two vectors",
+                "description": "Least cosine of two memories",
             },
         },
     },

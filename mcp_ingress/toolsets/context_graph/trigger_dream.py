@@ -57,12 +57,10 @@ TOOL = Tool(
     name="trigger_dream",
     toolset="context_graph",
     title="Dream",
-    description="Manually trigger a dream consolidation cycle: NREM replays the memories used last and strengthens, "
-    "weakens or prunes the edges between them; REM joins memories that are far apart in meaning and share a cause, a "
-    "name or a search, makes shortcuts of paths that are walked often, and merges what says the same. System must be "
-    "idle (activity < 0.15) unless `force`. NREM (3 min) and REM (2 min) are upper bounds: a cycle ends when its work "
-    "is done. The call waits at most 5 s for the DreamReport; then `completed` is false, the `report` partial, "
-    "and `get_dream_status` has the rest. Any call that stores or recalls wakes it.",
+    description="Manually trigger a dream consolidation cycle: NREM (at most 3 min) reweighs the edges of the "
+    "memories used last; REM (at most 2 min) joins distant memories, makes shortcuts and merges what says the same. "
+    "System must be idle (activity < 0.15) unless `force`. Waits at most 5 s; then the `report` is partial and "
+    "`get_dream_status` has the rest. Any call that stores or recalls wakes it.",
     kind="write",
     handler=trigger,
     timeout_s=10.0,
@@ -72,7 +70,7 @@ TOOL = Tool(
             "force": {
                 "type": "boolean",
                 "default": False,
-                "description": "Dream even if activity is above the threshold (not recommended)",
+                "description": "Dream in spite of activity (not recommended)",
             }
         },
     },

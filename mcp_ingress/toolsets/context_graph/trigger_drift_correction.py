@@ -91,9 +91,9 @@ TOOL = Tool(
     name="trigger_drift_correction",
     toolset="context_graph",
     title="Correct drift",
-    description="Manually trigger a drift correction cycle. Applies correction strategies based on current drift "
-    "severity: from then on `search_graph` puts those of its first ten results first that are aligned with the goal. "
-    "Goal and memories stay as they are; without drift nothing changes unless it is forced.",
+    description="Manually trigger a drift correction cycle, by current drift severity: from then on `search_graph` "
+    "reorders its first ten results towards the goal. Goal and memories stay; without drift nothing changes unless "
+    "forced.",
     kind="write",
     handler=correct,
     timeout_s=30.0,
@@ -106,7 +106,7 @@ TOOL = Tool(
                 "type": "number",
                 "minimum": -1,
                 "maximum": 1,
-                "description": "Mean alignment that results are to have; one that they have anyway lifts a correction",
+                "description": "Mean alignment wanted of results; one they have anyway lifts a correction",
             },
         },
     },

@@ -33,10 +33,12 @@ TOOL = Tool(
     name="trigger_recalibration",
     toolset="context_graph",
     title="Recalibrate",
-    description="Manually trigger recalibration at a specific ATC level: 1 EWMA drift adjustment, 2 Temperature "
-    "scaling, 3 Thompson Sampling exploration, 4 Bayesian meta-optimization. All learn from what update_synergy_matrix "
-    "judged; fewer than ten judgements change nothing. Level 2 corrects the `relevance` of searches, and runs by "
-    "itself every hour.",
+    description=(
+        "Manually trigger recalibration at a specific ATC level, from what "
+        "update_synergy_matrix judged (at least ten): 1 EWMA drift, 3 Thompson sampling "
+        "and 4 Bayesian meta-optimization move thresholds, which are shown only; 2 "
+        "corrects the `relevance` of searches, hourly by itself."
+    ),
     kind="write",
     handler=trigger_recalibration,
     memory_operation="update_memory",

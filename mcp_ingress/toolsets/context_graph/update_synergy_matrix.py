@@ -89,9 +89,9 @@ TOOL = Tool(
     name="update_synergy_matrix",
     toolset="context_graph",
     title="Judge a result",
-    description="Update the synergy matrix based on feedback from retrieval success or failure: pairs of views that "
-    "found a relevant result count more in the next `search_teleological`, those that found an irrelevant one less. "
-    "Each judgement also teaches how far `relevance` can be trusted: judge what was wrong, too.",
+    description="Update the synergy matrix based on feedback: views that found a relevant result count more in the "
+    "next `search_teleological`, others less. Judgements also teach how far `relevance` can be trusted: judge what "
+    "was wrong, too.",
     kind="write",
     handler=update,
     memory_operation="update_memory",
@@ -105,7 +105,7 @@ TOOL = Tool(
                 "type": "number",
                 "minimum": 0,
                 "maximum": 1,
-                "description": "More exactly: wins over `feedback`; above 0.5 raises, below lowers",
+                "description": "Wins over `feedback`; above 0.5 raises, below lowers",
             },
             "learning_rate": {
                 "type": "number",

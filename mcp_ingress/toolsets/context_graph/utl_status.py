@@ -46,9 +46,8 @@ TOOL = Tool(
     name="utl_status",
     toolset="context_graph",
     title="Learning status",
-    description="Query current UTL (Unified Theory of Learning) system state: lifecycle phase, entropy, coherence, "
-    "learning score, Johari quadrant and consolidation phase. `advisory` names a call to make next. `phase_angle` and "
-    "`consolidation_phase` are shown only: nothing depends on them.",
+    description="Query current UTL (Unified Theory of Learning) state. `advisory` names a call to make next. "
+    "`phase_angle` and `consolidation_phase` are shown only.",
     kind="read",
     handler=utl_status,
     input_schema={"type": "object", "properties": {}},

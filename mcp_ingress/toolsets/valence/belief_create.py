@@ -29,8 +29,7 @@ TOOL = Tool(
     name="belief_create",
     toolset="valence",
     title="State a belief",
-    description="Create a new belief with optional entity links. "
-    "A belief that is held already is reinforced by another source; "
+    description="Create a new belief with optional entity links. One that is held already is reinforced; "
     "`tensions_detected` lists what the new one contradicts.",
     kind="write",
     handler=create_belief,
@@ -48,7 +47,7 @@ TOOL = Tool(
             "content": {"type": "string", "description": "The belief content"},
             "confidence": {
                 "type": ["object", "number"],
-                "description": "Confidence dimensions (or single 'overall' value)",
+                "description": "Confidence, or an object of its dimensions",
             },
             "domain_path": {"type": "array", "items": {"type": "string"}, "description": "Domain classification"},
             "source_type": {
@@ -67,7 +66,7 @@ TOOL = Tool(
                         "role": {"type": "string", "enum": list(ROLES)},
                     },
                 },
-                "description": "Entities to link (will be created if not exist)",
+                "description": "Entities to link, created if missing",
             },
             "valid_from": {"type": "string", "format": "date-time", "description": "When the belief became true"},
         },

@@ -34,7 +34,7 @@ class Modulator:
 
 DOPAMINE = Modulator(
     *("dopamine", "hopfield.beta", 1.0, 3.0, 5.0, 0.05),
-    trigger="a broadcast, progress towards a goal",
+    trigger="a broadcast",
     effect="fewer memories stand behind an answer",
 )
 SEROTONIN = Modulator(
@@ -44,7 +44,7 @@ SEROTONIN = Modulator(
 )
 NORADRENALINE = Modulator(
     *("noradrenaline", "attention.temp", 0.5, 1.0, 2.0, 0.1),
-    trigger="a search that finds nothing, a sudden change of dopamine",
+    trigger="a sudden change of dopamine",
     effect="more memories are near enough",
 )
 ACETYLCHOLINE = Modulator(
