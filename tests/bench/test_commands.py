@@ -275,6 +275,16 @@ def test_views_tells_what_each_view_that_the_model_gives_finds_and_what_it_costs
 
 
 @pytest.mark.process
+def test_a_model_of_a_view_is_said_to_take_bytes_and_milliseconds_a_memory() -> None:
+    asked = ["--dataset", "messages", "--embedder", "hashing", "--questions", "5", "--view-models", "E7=minilm"]
+    result = CliRunner().invoke(cli, ["bench", "views", *asked, "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)["figures"]
+    assert figures["E7_bytes_a_memory"]["value"] == 384 * 2 + 33, "two bytes a number, beside what finds the record"
+    assert figures["E7_cpu_ms_a_memory"]["value"] > 0 and figures["E7_r10"]["value"] > 0
+
+
+@pytest.mark.process
 def test_functions_of_transcripts_are_asked_for_by_the_words_of_their_names(tmp_path: Path) -> None:
     texts_of = [
         f"func load{name}File(path string) error {{\n    // reads one file of the kind\n"

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import numpy as np
 
-from mcp_ingress.toolsets.context_graph.embedders import views_of
+from mcp_ingress.toolsets.context_graph.embedders import views_of, with_models
 from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments, view_alignments
@@ -26,10 +27,12 @@ from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.views.outputs import common
 from processors.embedding.model import Embedder, encode_query
 from processors.embedding.query import EncodedQuery
+from processors.embedding.view_model import ViewEncoder
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter
+from storage.search.vectors.view_spaces import ViewSpaces
 from storage.writer import Writer
 from streams.clock import SystemClock
 from streams.ids import document_label
@@ -38,6 +41,7 @@ from thalweg.bench.recall import TurnWriter
 from thalweg.bench.recall_sets import Conversation, Question, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory
+from thalweg.views.filling import BATCH, add_vectors
 
 CUT = 10
 WRONG_LETTERS = 0.1
@@ -60,21 +64,33 @@ class _Asked:
     keywords: list[int]
 
 
-def measure_views(dataset: str, embedder: Embedder, name: str, questions: int | None = None) -> Report:
-    """Write a data set, align its questions with the turns of their conversation, report recall and cost."""
+def measure_views(
+    dataset: str,
+    embedder: Embedder,
+    name: str,
+    questions: int | None = None,
+    models: Mapping[int, ViewEncoder] = MappingProxyType({}),
+) -> Report:
+    """Write a data set, align its questions with the turns of their conversation, report recall and cost.
+
+    `models`: of views that have one of their own; what these take is of all turns.
+    """
     report = Report("views", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all"})
-    made = views_of(embedder)
-    report.add("available_views", sum(view.available for view in made), "")
     asked: list[list[_Asked]] = []
     typed: list[list[_Asked]] = []
     with turn_store(embedder, "text") as store:
+        own = OwnModels(store.engine.views, models)
         for conversation in read_set(dataset):
+            own.encode(conversation)
             of = store.asker(conversation)
             chosen = [one for one in conversation.questions if one.turns][:questions]
             asked.append([of.ask(one, one.text) for one in chosen])
             typed.append([of.ask(one, with_typos(one.text)) for one in chosen])
             if len(asked) == 1:
                 _time(report, of)
+        made = with_models(views_of(embedder), store.engine.views, embedder.info.space)
+        own.report(report)
+    report.add("available_views", sum(view.available for view in made), "")
     _report(report, made, asked, typed)
     return report
 
@@ -101,6 +117,36 @@ def measure_functions(directory: Path, embedder: Embedder, name: str) -> Report:
     report.add("bm25_r10", _keywords(asked), "%", bare=True)
     report.add("gain_by_E7", _recall(asked, every) - _recall(asked, every * ~code), "points", E7_GAIN)
     return report
+
+
+class OwnModels:
+    """The models of views in a bench: what they encode serves at once, and what that took is counted."""
+
+    def __init__(self, views: ViewSpaces, models: Mapping[int, ViewEncoder]) -> None:
+        self._models = models
+        self._spaces = {view: views.open(view, model) for view, model in models.items()}
+        self._cpu_s = dict.fromkeys(models, 0.0)
+        self._empty = {view: space.file.size for view, space in self._spaces.items()}
+        for view, space in self._spaces.items():
+            views.serve(view, space)
+
+    def encode(self, conversation: Conversation) -> None:
+        """Encode all turns by every model, BATCH at a time."""
+        turns = conversation.turns
+        for view, space in self._spaces.items():
+            began = time.process_time()
+            for start in range(0, len(turns), BATCH):
+                texts = [turn.text for turn in turns[start : start + BATCH]]
+                labels = [document_label(conversation.name, turn.turn_id) for turn in turns[start : start + BATCH]]
+                add_vectors(space, self._models[view], list(zip(labels, texts, strict=True)))
+            self._cpu_s[view] += time.process_time() - began
+
+    def report(self, report: Report) -> None:
+        """Bytes on the disk and CPU time of a memory, by view."""
+        for view, space in self._spaces.items():
+            count = max(1, len(space.file))
+            report.add(f"E{view}_bytes_a_memory", (space.file.size - self._empty[view]) / count, "bytes")
+            report.add(f"E{view}_cpu_ms_a_memory", 1000 * self._cpu_s[view] / count, "ms")
 
 
 @dataclass(frozen=True)

@@ -104,13 +104,7 @@ class ViewFilling:
             self._views.serve(view, space)
 
     def _add(self, encoder: ViewEncoder, space: ViewSpace, texts: Sequence[tuple[int, str]]) -> None:
-        vectors = encode_all(encoder, [text for _, text in texts])
-        space.file.add(
-            [
-                (label, text_digest(text), pack_vector(vector))
-                for (label, text), vector in zip(texts, vectors, strict=True)
-            ]
-        )
+        add_vectors(space, encoder, texts)
         self._running.store.indexes.yield_to_callers()
 
     async def _yield_to_writes(self) -> None:
@@ -122,6 +116,13 @@ class ViewFilling:
             return query(cursor, *arguments)
 
         return await self._running.store.reader.run(read)
+
+
+def add_vectors(space: ViewSpace, encoder: ViewEncoder, texts: Sequence[tuple[int, str]]) -> None:
+    """Encode (label, text) and keep what the model makes of them. Raises EmbedderUnavailable."""
+    vectors = encode_all(encoder, [text for _, text in texts])
+    rows = zip(texts, vectors, strict=True)
+    space.file.add([(label, text_digest(text), pack_vector(vector)) for (label, text), vector in rows])
 
 
 def encode_all(encoder: ViewEncoder, texts: Sequence[str]) -> list[ModelVector]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from thalweg.commands.bench.options import DATASET, EMBEDDER, JSON, show
+
+if TYPE_CHECKING:
+    from thalweg.bench.report import Report
 
 QUESTIONS = click.option(
     "--questions", type=click.IntRange(1), help="At most this many questions a conversation; default: all."
@@ -24,20 +28,32 @@ QUESTIONS = click.option(
     default=None,
     help="Instead of a data set the functions in a folder of transcripts, asked for by the words of their names.",
 )
-def views(as_json: bool, embedder: str, dataset: str, questions: int | None, functions: Path | None) -> None:
+@click.option("--view-models", default="", help="Views with models of their own, as the setting `view_models`.")
+def views(
+    as_json: bool, embedder: str, dataset: str, questions: int | None, functions: Path | None, view_models: str
+) -> None:
     """Measure how well each of the thirteen views ranks, alone and together, and what the views cost.
 
     \b
     Example: thalweg bench views --dataset locomo10.json
     Example: thalweg bench views --functions transcripts
+    Example: thalweg bench views --view-models E7=some/code-model
     """
+    from processors.embedding.view_model import ViewEncoder
     from thalweg.bench.recall import load_for_recall
     from thalweg.bench.views import measure_functions, measure_views
+    from thalweg.settings import Settings
 
     if functions is not None:
         show(lambda: measure_functions(functions, load_for_recall(embedder), embedder), as_json)
         return
-    show(lambda: measure_views(dataset, load_for_recall(embedder), embedder, questions), as_json)
+
+    def measured() -> Report:
+        wanted = Settings(view_models=view_models).models_of_views
+        models = {view: ViewEncoder(view, load_for_recall(name)) for view, name in wanted.items()}
+        return measure_views(dataset, load_for_recall(embedder), embedder, questions, models)
+
+    show(measured, as_json)
 
 
 @click.command()
