@@ -32,6 +32,9 @@ BIN = "Scripts" if os.name == "nt" else "bin"
 QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance and not models")
 PROCESS = ("-m", "process and not kafka and not crash")
 COVERED = (QUICK, PROCESS)
+COUNTED = ("-m", "coverage", "run")
+COUNTS = "DEV_COUNTS"
+"""Where it is set, `test` counts what it runs, and `coverage` adds to that what the quick suite has not run."""
 MODELS = ("-m", "models", "tests/models")
 USAGE = "usage: python3 dev.py setup | demo | test | coverage | models | lock [--check] | run COMMAND …"
 
@@ -48,7 +51,9 @@ def main(arguments: list[str]) -> int:
         case ["demo", *rest]:
             return set_up(VENV, LOCK) or call(str(VENV / BIN / "thalweg"), "demo", *rest)
         case ["test", *rest]:
-            return set_up(VENV, LOCK, DEV_LOCK) or call(str(VENV / BIN / "python"), "-m", "pytest", *(rest or QUICK))
+            return set_up(VENV, LOCK, DEV_LOCK) or call(
+                str(VENV / BIN / "python"), *(COUNTED if COUNTS in os.environ else ()), "-m", "pytest", *(rest or QUICK)
+            )
         case ["coverage"]:
             return set_up(VENV, LOCK, DEV_LOCK) or coverage()
         case ["models", *rest]:
@@ -124,7 +129,8 @@ def coverage() -> int:
     """
     tool = (str(VENV / BIN / "python"), "-m", "coverage")
     runs = [("run", "-m", "pytest", *suite) for suite in COVERED]
-    for arguments in (("erase",), *runs, ("combine", "--quiet"), ("report",)):
+    first = runs[1:] if COUNTS in os.environ else [("erase",), *runs]
+    for arguments in (*first, ("combine", "--quiet"), ("report",)):
         if failed := call(*tool, *arguments):
             return failed
     return 0

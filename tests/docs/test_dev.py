@@ -68,7 +68,9 @@ def test_the_gate_counts_the_branches_of_the_whole_program_and_of_the_nodes_that
     assert run["patch"].split(", ") == ["subprocess", "_exit"]
     assert report.getfloat("fail_under") == 94 and "omit" not in run
     assert report["omit"].split() == [f"storage/{name}.py" for name in UNCOUNTED]
-    assert re.search(r"^step python3 dev\.py coverage\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    script = (ROOT / ".ci" / "run").read_text()
+    for command in ("test", "coverage"):
+        assert re.search(rf"^DEV_COUNTS=1 step python3 dev\.py {command}\b(?! -)", script, re.MULTILINE), command
 
 
 @pytest.mark.parametrize("failing", range(6))
@@ -80,6 +82,19 @@ def test_the_gate_ends_with_what_its_first_failing_step_says(monkeypatch: pytest
         return 7 if len(steps) == failing + 1 else 0
 
     monkeypatch.setattr(dev, "call", call)
+    monkeypatch.delenv(dev.COUNTS, raising=False)
     suites = [f"run -m pytest {' '.join(suite)}" for suite in (dev.QUICK, dev.PROCESS)]
     assert dev.coverage() == (7 if failing < 5 else 0)
     assert steps == ["erase", *suites, "combine --quiet", "report"][: failing + 1]
+
+
+def test_where_the_quick_suite_was_counted_the_gate_adds_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[tuple[str, ...]] = []
+    monkeypatch.setattr(dev, "call", lambda *command: steps.append(command) or 0)
+    monkeypatch.setattr(dev, "set_up", lambda *locks: 0)
+    monkeypatch.setenv(dev.COUNTS, "1")
+    assert dev.main(["test"]) == dev.main(["coverage"]) == 0
+    quick, process = (("-m", "coverage", "run", "-m", "pytest", *suite) for suite in (dev.QUICK, dev.PROCESS))
+    assert [step[1:] for step in steps] == [
+        quick, process, ("-m", "coverage", "combine", "--quiet"), ("-m", "coverage", "report")
+    ]  # fmt: skip
