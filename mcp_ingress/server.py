@@ -247,7 +247,7 @@ def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM, defaults: Mapping[str, 
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=_without_own_keywords(_with_defaults(_with_dimension(tool.input_schema, dim), defaults)),
+        input_schema=_listed(_with_defaults(_with_dimension(tool.input_schema, dim), defaults)),
         output_schema=dict(tool.output_schema),
         annotations=ToolAnnotations.model_validate({"title": tool.title, **hints(tool)}),
         _meta={"anthropic/alwaysLoad": True} if tool.always_load else None,
@@ -378,10 +378,19 @@ def _with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
     return {**schema, "properties": {**properties, **own}}
 
 
-def _without_own_keywords(schema: Any) -> Any:
-    """The schema without our `x-` keywords, which say nothing to a client."""
+def _listed(schema: Any) -> Any:
+    """The schema as clients are shown it: without our `x-` keywords, and without what holds for every tool.
+
+    That an object takes no other names is said where it takes none at all, and by the refusal of one: in each schema it
+    would be a twentieth of what the tools cost a model.
+    """
     if isinstance(schema, list):
-        return [_without_own_keywords(item) for item in schema]
-    if isinstance(schema, dict):
-        return {name: _without_own_keywords(value) for name, value in schema.items() if not name.startswith("x-")}
-    return schema
+        return [_listed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_said = bool(schema.get("properties")) and schema.get("additionalProperties") is False
+    return {
+        name: _listed(value)
+        for name, value in schema.items()
+        if not name.startswith("x-") and not (is_said and name == "additionalProperties")
+    }

@@ -76,19 +76,19 @@ TOOL = Tool(
     name="compress_to_l2_insight",
     toolset="cognitive_memory",
     title="Compress to an insight",
-    description="Compress dialogue data to L2 insight with embedding and semantic fidelity check. The embedding is "
-    "made by the model of this node.",
+    description="Compress dialogue data to L2 insight with OpenAI embedding and semantic fidelity check. "
+    "The embedding is made by the model of this node; no provider is called unless its settings name one.",
     kind="write",
     handler=compress,
     memory_operation="create_memory",
     input_schema={
         "type": "object",
         "properties": {
-            "content": {"type": "string", "description": "The insight"},
+            "content": {"type": "string", "description": "Compressed insight content to store with embedding"},
             "source_ids": {
                 "type": "array",
                 "items": {"type": "integer"},
-                "description": "IDs of the L0 raw memories compressed into it",
+                "description": "Array of L0 raw memory IDs that were compressed into this insight",
             },
         },
         "required": ["content", "source_ids"],

@@ -100,7 +100,7 @@ TOOL = Tool(
             "query_text": {
                 "type": "string",
                 "minLength": 1,
-                "description": "What to search for",
+                "description": "Query text for search (embedding generated automatically)",
             },
             "query_embedding": {
                 "type": "array",
@@ -114,16 +114,16 @@ TOOL = Tool(
                 "minimum": 1,
                 "maximum": 100,
                 "default": 5,
-                "description": "Maximum results",
+                "description": "Maximum number of results to return",
             },
             "weights": {
                 "type": "object",
                 "properties": {
-                    "semantic": {**_WEIGHT, "default": 0.7, "description": "Of semantic results"},
-                    "keyword": {**_WEIGHT, "default": 0.3, "description": "Of keyword results"},
+                    "semantic": {**_WEIGHT, "default": 0.7, "description": "Weight for semantic search results"},
+                    "keyword": {**_WEIGHT, "default": 0.3, "description": "Weight for keyword search results"},
                 },
                 "default": {"semantic": 0.7, "keyword": 0.3},
-                "description": "Weights of both kinds of results (must sum to 1.0)",
+                "description": "Weights for fusing semantic and keyword results (must sum to 1.0)",
             },
         },
         "required": ["query_text"],

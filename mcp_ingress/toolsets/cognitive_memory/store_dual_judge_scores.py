@@ -60,7 +60,7 @@ _DOCUMENT = {
     "type": "object",
     "properties": {
         "id": {"type": "integer", "description": "Document identifier"},
-        "content": {"type": "string", "minLength": 1, "description": "The document"},
+        "content": {"type": "string", "minLength": 1, "description": "Document content to evaluate for relevance"},
     },
     "required": ["id", "content"],
 }
@@ -70,8 +70,11 @@ TOOL = Tool(
     name="store_dual_judge_scores",
     toolset="cognitive_memory",
     title="Judge documents twice",
-    description="Store dual judge scores of documents and Cohen's Kappa of the two judges. Two offline judges run, "
-    "one by words and one by meaning, unless the settings name models of a provider.",
+    description="Store dual judge evaluation scores using GPT-4o and Haiku for IRR validation. "
+    "Evaluates documents with two independent judges and calculates Cohen's Kappa "
+    "for methodologically valid ground truth creation. "
+    "Here two offline judges run, one by words and one by meaning, unless the node's settings "
+    "name models of a provider.",
     kind="write",
     handler=score,
     timeout_s=600.0,
@@ -82,15 +85,15 @@ TOOL = Tool(
             "query_id": {
                 "type": "integer",
                 "minimum": 1,
-                "description": "ID of a query in ground_truth",
+                "description": "Ground truth query ID (must exist in ground_truth table)",
             },
-            "query": {"type": "string", "minLength": 1, "description": "The query"},
+            "query": {"type": "string", "minLength": 1, "description": "User query string for relevance evaluation"},
             "docs": {
                 "type": "array",
                 "minItems": 1,
                 "maxItems": 50,
                 "items": _DOCUMENT,
-                "description": "Documents to judge",
+                "description": "Array of documents to evaluate with both judges",
             },
         },
         "required": ["query_id", "query", "docs"],

@@ -37,12 +37,12 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "query": {"type": "string", "minLength": 1, "description": "What triggered the episode"},
+            "query": {"type": "string", "minLength": 1, "description": "User query that triggered the episode"},
             "reward": {
                 "type": "number",
                 "minimum": -1.0,
                 "maximum": 1.0,
-                "description": "-1.0 poor, +1.0 excellent",
+                "description": "Reward score from evaluation (-1.0=poor, +1.0=excellent)",
             },
             "reflection": {
                 "type": "string",

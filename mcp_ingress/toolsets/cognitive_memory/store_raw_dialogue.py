@@ -34,10 +34,10 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "session_id": {"type": "string", "description": "ID of the session"},
-            "speaker": {"type": "string", "description": "user, assistant, etc."},
+            "session_id": {"type": "string", "description": "Unique identifier for the dialogue session"},
+            "speaker": {"type": "string", "description": "Speaker identifier (user, assistant, etc.)"},
             "content": {"type": "string", "description": "Dialogue content text"},
-            "metadata": {"type": "object", "description": "Additional metadata"},
+            "metadata": {"type": "object", "description": "Additional metadata for the dialogue (optional)"},
         },
         "required": ["session_id", "speaker", "content"],
     },

@@ -37,13 +37,13 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "content": {"type": "string", "description": "What to keep"},
+            "content": {"type": "string", "description": "Content to store in working memory"},
             "importance": {
                 "type": "number",
                 "minimum": 0.0,
                 "maximum": 1.0,
                 "default": 0.5,
-                "description": "Importance",
+                "description": "Importance score (0.0-1.0, default: 0.5)",
             },
         },
         "required": ["content"],

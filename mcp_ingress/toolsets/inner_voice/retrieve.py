@@ -224,7 +224,8 @@ TOOL = Tool(
     toolset="inner_voice",
     title="Retrieve snippets",
     description="Turns a natural-language query into snippets with provenance, from thoughts and from the knowledge "
-    "graph. No language model is called. Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
+    "graph, for synthesis elsewhere. No language model is called and no text is written. "
+    "Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
     kind="read",
     handler=retrieve,
     notes_under="diagnostics",
@@ -240,24 +241,24 @@ TOOL = Tool(
                 "type": "integer",
                 "default": UNCONFIGURED.top_k,
                 "x-default-from-state": True,  # the node's settings have the last word
-                "description": "Most snippets",
+                "description": "Most snippets to return, 1 to 50",
             },
             "floor": {
                 "type": "number",
-                "description": "Least cosine similarity; may be lowered so that each source has a hit",
+                "description": "Least cosine similarity, 0.0 to 1.0; may be lowered so that each source has a hit",
             },
             "mix": {
                 "type": "number",
                 "default": UNCONFIGURED.mix,
                 "x-default-from-state": True,
-                "description": "0.0 thoughts only, 1.0 knowledge only",
+                "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only",
             },
             "include_private": {
                 "type": "boolean",
                 "description": "Include thoughts that are private",
                 "default": False,
             },
-            "include_tags": {**_TAGS, "description": "With at least one of these tags"},
+            "include_tags": {**_TAGS, "description": "Only items with at least one of these tags"},
             "exclude_tags": {**_TAGS, "description": "No item with any of these tags"},
         },
         "required": ["query"],

@@ -65,7 +65,7 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "description": {"type": "string", "description": "What the friction is"},
+            "description": {"type": "string", "description": "Brief description of the friction"},
             "category": {**answers.category_schema(FRICTION_CATEGORIES), "description": "Friction category"},
             "session_id": {"type": "string", "description": "Associated session"},
             "blocking": {

@@ -60,7 +60,7 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "cypher": {"type": "string", "description": "Cypher query to execute"},
-            "parameters": {"type": "object", "description": "Query parameters"},
+            "parameters": {"type": "object", "description": "Query parameters (for parameterized queries)"},
             "explain": {"type": "boolean", "description": "Return query plan instead of results", "default": False},
         },
         "required": ["cypher"],

@@ -89,7 +89,7 @@ TOOL = Tool(
             "entity_types": {
                 "type": "array",
                 "items": {"type": "string", "enum": ENTITY_TYPES, "x-error-code": "unknown_entity_type"},
-                "description": "Only these types (Insight, Belief, Pattern, etc.)",
+                "description": "Filter to specific entity types (Insight, Belief, Pattern, etc.)",
             },
             "domains": {"type": "array", "items": {"type": "string"}, "description": "Filter to specific domains"},
             "time_range": {

@@ -94,11 +94,11 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "content": {"type": "string", "description": "The journal entry"},
+            "content": {"type": "string", "description": "The journal entry text (natural language)"},
             "category": {**answers.category_schema(CATEGORIES), "description": "Primary category hint for extraction"},
-            "session_id": {"type": "string", "description": "Session that PRODUCED it"},
+            "session_id": {"type": "string", "description": "Associated session (for PRODUCED relationship)"},
             "domain": {"type": "string", "description": "Domain classification hint"},
-            "confidence": {"type": "number", "description": "Confidence of an insight"},
+            "confidence": {"type": "number", "description": "Confidence level for insights (0.0-1.0)"},
         },
         "required": ["content", "category"],
     },

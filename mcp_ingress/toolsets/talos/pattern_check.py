@@ -87,7 +87,7 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "session_id": {"type": "string", "description": "Current session identifier"},
-            "context": {"type": "string", "description": "More context for matching"},
+            "context": {"type": "string", "description": "Optional additional context for matching"},
             "include_emerging": {
                 "type": "boolean",
                 "description": "Include patterns with status='emerging'",

@@ -32,8 +32,8 @@ TOOL = Tool(
     name="reflect",
     toolset="talos",
     title="Reflect",
-    description="Capture a meta-cognitive reflection. Use when stepping back to observe patterns or question "
-    "assumptions.",
+    description="Capture a meta-cognitive reflection. Use when stepping back to observe patterns, question "
+    "assumptions, or notice something about the process.",
     kind="write",
     handler=write_reflection,
     memory_operation="create_memory",

@@ -29,7 +29,8 @@ TOOL = Tool(
     name="belief_create",
     toolset="valence",
     title="State a belief",
-    description="Create a new belief with optional entity links. One that is held already is reinforced; "
+    description="Create a new belief with optional entity links. "
+    "A belief that is held already is reinforced by another source; "
     "`tensions_detected` lists what the new one contradicts.",
     kind="write",
     handler=create_belief,
@@ -47,7 +48,7 @@ TOOL = Tool(
             "content": {"type": "string", "description": "The belief content"},
             "confidence": {
                 "type": ["object", "number"],
-                "description": "Confidence, or an object of its dimensions",
+                "description": "Confidence dimensions (or single 'overall' value)",
             },
             "domain_path": {"type": "array", "items": {"type": "string"}, "description": "Domain classification"},
             "source_type": {
@@ -66,7 +67,7 @@ TOOL = Tool(
                         "role": {"type": "string", "enum": list(ROLES)},
                     },
                 },
-                "description": "Entities to link, created if missing",
+                "description": "Entities to link (will be created if not exist)",
             },
             "valid_from": {"type": "string", "format": "date-time", "description": "When the belief became true"},
         },

@@ -84,7 +84,7 @@ TOOL = Tool(
             "domain_filter": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "Only of this path (e.g., ['tech', 'architecture'])",
+                "description": "Filter by domain path (e.g., ['tech', 'architecture'])",
             },
             "entity_id": {"type": "string", "description": "Filter by related entity UUID"},
             "include_superseded": {"type": "boolean", "default": False, "description": "Include superseded beliefs"},

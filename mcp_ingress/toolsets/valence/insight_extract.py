@@ -34,8 +34,8 @@ TOOL = Tool(
     name="insight_extract",
     toolset="valence",
     title="Extract an insight",
-    description="Extract an insight from a session to create a belief. One that is held already is reinforced; "
-    "`tensions_detected` lists what the new one contradicts.",
+    description="Extract an insight from a session to create a belief. The belief's source is the session; "
+    "one that is held already is reinforced; `tensions_detected` lists what the new one contradicts.",
     kind="write",
     handler=extract_insight,
     memory_operation="create_memory",
@@ -55,11 +55,12 @@ TOOL = Tool(
             "confidence": {
                 "type": ["number", "object"],
                 "default": INSIGHT_CONFIDENCE,
-                "description": "Confidence, or an object of its dimensions",
+                "description": "Overall confidence, or an object of its dimensions",
             },
             "entities": {
                 "type": "array",
-                "description": "Entities to link, created if missing: names, or objects with name, type and role",
+                "description": "Entities to link: names, or objects with name, type and role; "
+                "created if they do not exist",
             },
         },
         "required": ["session_id", "content"],

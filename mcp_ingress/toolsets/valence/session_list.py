@@ -48,7 +48,7 @@ TOOL = Tool(
                 "description": "Only of this platform; `talos`: sessions of the journal; of a transcript: its agent",
             },
             "project_context": {"type": "string", "description": "Only of this project or topic"},
-            "status": {"type": "string", "description": "active, completed or abandoned"},
+            "status": {"type": "string", "description": "Only of this status: active, completed or abandoned"},
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
