@@ -379,7 +379,7 @@ def _with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
 
 
 def _listed(schema: Any) -> Any:
-    """The schema as clients are shown it: without our `x-` keywords, and without what holds for every tool.
+    """The schema as clients are shown it: without our `x-` keywords and what holds for every tool.
 
     That an object takes no other names is said where it takes none at all, and by the refusal of one: in each schema it
     would be a twentieth of what the tools cost a model.
