@@ -137,7 +137,7 @@ class Call:
         self.services.log.check(records)
         published = await self._append(records)
         self.connection.last_writes = self.connection.last_writes.merged(published.freshness)
-        written = Freshness({at: offset for at, offset in published.freshness if at.topic == MEMORY.name})
+        written = published.freshness.on_topic(MEMORY.name)
         if states is None:
             self.connection.unknown_writes = self.connection.unknown_writes.merged(written)
         else:

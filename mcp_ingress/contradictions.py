@@ -106,7 +106,7 @@ async def find_contradictions(call: Call, event: Event, known: EncodedDocument |
 
 def _not_in_flight(call: Call) -> Freshness:
     """What has to be applied: then all that the caller wrote before is in the store or in flight."""
-    token = call.services.part(InFlight).missing(writes.on_topic(call.read_token, MEMORY.name))
+    token = call.services.part(InFlight).missing(call.read_token.on_topic(MEMORY.name))
     return token.merged(call.connection.unknown_writes)
 
 

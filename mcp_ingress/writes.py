@@ -16,7 +16,6 @@ from mcp_ingress.call import ANSWER_MARGIN_S, Call, Published
 from mcp_ingress.spool import SPOOLED
 from streams.errors import Refused, Unavailable
 from streams.events import Event
-from streams.positions import Freshness
 from streams.topics import MEMORY
 
 State = TypeVar("State")
@@ -150,7 +149,7 @@ async def caught_up(call: Call, published: Published, stage: str) -> bool:
     """Whether the stage came as far as this write within the wait for writes."""
     if published.spooled:
         return False
-    token = on_topic(published.freshness, MEMORY.name)
+    token = published.freshness.on_topic(MEMORY.name)
     return await call.applied(token, timeout_s=time_left(call, call.services.limits.write_wait_s), stages=[stage])
 
 
@@ -160,11 +159,6 @@ def time_left(call: Call, limit_s: float) -> float:
     It leaves free the time that the answer itself needs.
     """
     return min(limit_s, max(0.0, call.deadline - call.clock.monotonic() - ANSWER_MARGIN_S))
-
-
-def on_topic(freshness: Freshness, topic: str) -> Freshness:
-    """The part of a token that lies on one topic."""
-    return Freshness({at: offset for at, offset in freshness if at.topic == topic})
 
 
 def written(

@@ -65,6 +65,10 @@ class Freshness:
             }
         )
 
+    def on_topic(self, topic: str) -> Freshness:
+        """The part of the token that lies on one topic."""
+        return Freshness({at: offset for at, offset in self if at.topic == topic})
+
     def __iter__(self) -> Iterator[tuple[Partition, int]]:
         return iter(self.next_offsets.items())
 

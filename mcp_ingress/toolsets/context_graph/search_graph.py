@@ -19,7 +19,7 @@ from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.recalls import leave_recall
 from mcp_ingress.toolsets.context_graph.session_state import moment
 from processors.context_graph.read.attention import MODULATORS, NEUTRAL, WORKSPACES, Attention, attended, read_attention
-from processors.context_graph.read.calibration import CALIBRATIONS, read_calibration
+from processors.context_graph.read.calibration import known_calibration
 from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.edges import edges_among
@@ -36,7 +36,7 @@ from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.workspace import WHOLE
 from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
-from processors.memory.rules.relevance import FIRST, UNCHANGED, relevance_of, shown_probability
+from processors.memory.rules.relevance import FIRST, relevance_of, shown_probability
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -99,8 +99,7 @@ def _search(
     attention = _attention(cursor, call)
     deep, least = attention.deep(query if correction.is_empty else deep_enough(query)), attention.near_enough(least)
     ranked = search(cursor, indexes, _deep(deep, least), prefetched)
-    is_calibrated = call.services.may_hold(CALIBRATIONS, (call.namespace,))
-    trusted = relevance_of(ranked.hits, read_calibration(cursor, call.namespace) if is_calibrated else UNCHANGED)
+    trusted = relevance_of(ranked.hits, known_calibration(cursor, call.namespace, call.services.may_hold))
     relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
     found, nearness = _near_enough(indexes, deep, ranked, least)
     reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)

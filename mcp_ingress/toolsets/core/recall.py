@@ -14,11 +14,11 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.core.page import DETAILS, Page, Row
 from mcp_ingress.toolsets.core.records import KIND, TURN
-from processors.context_graph.read.calibration import CALIBRATIONS, read_calibration
+from processors.context_graph.read.calibration import known_calibration
 from processors.memory.read.live_search import search_live
 from processors.memory.registry import KINDS
 from processors.memory.rules.plain_kind import PLAIN_KINDS
-from processors.memory.rules.relevance import FIRST, UNCHANGED
+from processors.memory.rules.relevance import FIRST
 from storage.search.records.filter import Filter, TagFilter
 from streams.errors import Refused
 
@@ -34,10 +34,9 @@ async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     is_fresh = await call.fresh("extract", vectors=True)
     has_turns = chosen.tags is None  # which a kind asks for, and no turn has
     found = await call.search(query, chosen, max(page.most_rows, FIRST), search_live, with_turns=has_turns)
-    is_calibrated = call.services.may_hold(CALIBRATIONS, (call.namespace,))
 
     def shown(cursor: duckdb.DuckDBPyConnection) -> tuple[list[Row], bool]:
-        calibration = read_calibration(cursor, call.namespace) if is_calibrated else UNCHANGED
+        calibration = known_calibration(cursor, call.namespace, call.services.may_hold)
         return page.rows(cursor, call.namespace, found.hits, calibration)
 
     rows, is_nothing = await call.read(shown)

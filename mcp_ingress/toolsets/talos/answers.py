@@ -78,7 +78,7 @@ async def unknown_session_warnings(call: Call, session_id: str | None) -> list[s
     """
     if session_id is None or session_id == call.connection.open_session_id:
         return []
-    if not call.holds(writes.on_topic(call.read_token, MEMORY.name)):
+    if not call.holds(call.read_token.on_topic(MEMORY.name)):
         return []
     try:
         is_known = await call.read(functools.partial(session_exists, namespace=call.namespace, session_id=session_id))

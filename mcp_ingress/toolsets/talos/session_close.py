@@ -30,9 +30,7 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Publish, await the decision, count what the session did."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     records = await call.own_records()  # a call that has just been answered counts
-    telemetry_token = writes.on_topic(
-        call.read_token.merged(call.connection.last_writes).merged(records), TELEMETRY.name
-    )
+    telemetry_token = call.read_token.merged(call.connection.last_writes).merged(records).on_topic(TELEMETRY.name)
     closing = {name: arguments.get(name) for name in _FIELDS}
     request = writes.request(call, "talos.session.closed", closing, subject=session_id)
     published = await writes.publish(call, request)

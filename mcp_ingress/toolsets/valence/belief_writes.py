@@ -120,7 +120,7 @@ async def earlier_are_embedded(call: Call, published: Published) -> bool:
     """
     if call.services.embedder is None:
         return True
-    before = Freshness({at: offset - 1 for at, offset in writes.on_topic(published.freshness, MEMORY.name)})
+    before = Freshness({at: offset - 1 for at, offset in published.freshness.on_topic(MEMORY.name)})
     return await call.applied(
         before, timeout_s=writes.time_left(call, call.services.limits.write_wait_s), stages=[VECTOR_STAGE]
     )

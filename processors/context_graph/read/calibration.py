@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 CALIBRATIONS = "context_calibrations"
 """By namespace: without a row its relevance is UNCHANGED."""
+
+
+def known_calibration(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, may_hold: Callable[[str, tuple[str, ...]], bool]
+) -> Calibration:
+    """As `read_calibration`; the store is not asked where it surely has none (`Services.may_hold`)."""
+    return read_calibration(cursor, namespace) if may_hold(CALIBRATIONS, (namespace,)) else UNCHANGED
 
 
 def read_calibration(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Calibration:

@@ -23,7 +23,7 @@ _TEXTS = (
 
 
 def encode_for_views(spaces: Mapping[int, ViewSpace], text: str) -> dict[int, ModelVector]:
-    """By view what is asked; a view whose model fails is left to what stands in for it."""
+    """What each view's model makes of a query; a view whose model fails is left to its stand-in."""
     found = {}
     for view, space in spaces.items():
         try:

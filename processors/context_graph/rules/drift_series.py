@@ -12,9 +12,9 @@ from processors.context_graph.rules.drift import SEVERE, WINDOW, Baseline
 
 Trend = Literal["improving", "stable", "worsening"]
 SLOPE = 0.005
-"""Of the mean alignment a bucket; less is no trend."""
+"""Of the mean alignment a bucket; less is not a trend."""
 SURE = 2.0
-"""A slope within this many of its standard errors of 0 is no trend."""
+"""A slope within this many of its standard errors of 0 is not a trend."""
 LAST = 10
 """Buckets with data that a trend is told by."""
 FEWEST = 3

@@ -18,7 +18,7 @@ class View:
     `embedder` 1 to 13; `dimension`, `quantization`, `hertz` and `purpose` are the published ones, `native_dimension` is
     how many numbers there really are. `trained`: a learned model made them. `stands_in_for`: the published model that
     is not used. `derived_from`: the views, or `text` and `time`, that it follows from; views that follow from one are
-    no independent opinions. `available` is False where the model in use cannot give it.
+    not independent opinions. `available` is False where the model in use cannot give it.
     """
 
     embedder: int
@@ -191,7 +191,7 @@ def views_with(
 
 @dataclass(frozen=True, slots=True)
 class OwnModel:
-    """The model of its own that a view has. `space`: views of one space are no independent opinions."""
+    """The model of its own that a view has. `space`: views of one space are not independent opinions."""
 
     model: str
     provider: str
