@@ -20,6 +20,7 @@ from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.reader import Reader
@@ -31,9 +32,12 @@ from streams.errors import LogUnavailable
 from streams.events import Event
 from streams.log.base import Log
 from streams.positions import NOW, Freshness
+from streams.topics import MEMORY
 from thalweg.settings import Settings
 from thalweg.status.lag import Lag
 
+YIELD_S = 5.0
+"""How long work that nobody waits for lets new vectors go first; under a load that never ends it then goes on."""
 FRESHNESS_WAIT_S = 30.0
 RECORDS_WAIT_S = 10.0
 """How long the records of answered calls may take to the log when all that was accepted is asked for."""
@@ -102,6 +106,11 @@ class Running:
         except LogUnavailable:
             return False
         return True
+
+    async def yield_to_writes(self) -> None:
+        """Let what was written be embedded first, for YIELD_S at most."""
+        token = Freshness(await self.log.end_offsets([MEMORY.name]))
+        await self.store.applied.wait(token, timeout_s=YIELD_S, stages=[VECTOR_STAGE], patient=True)
 
     async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
         """Wait until a token is applied and processed by these stages; whether it was in time.

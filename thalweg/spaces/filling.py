@@ -39,14 +39,11 @@ from streams.errors import RecordRefused, Unavailable
 from streams.events import Event
 from streams.failpoints import hit
 from streams.log.base import RECORD_BYTES
-from streams.positions import Freshness
-from streams.topics import DERIVED, MEMORY
+from streams.topics import DERIVED
 from thalweg.process.running import Running
 
 SLICE_PASSAGES = 32
 """About half a second of one core."""
-YIELD_S = 5.0
-"""How long a slice lets the stage `embed` catch up first: under a load that never ends, it goes on all the same."""
 NOT_APPLIED = "its vectors were published and not applied; `thalweg dlq list` says why"
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -101,7 +98,7 @@ class Filling:
                 return False  # the vectors came before the text: at the next look it is there
             label, missing, passages = newest
             lacking = await self._read(functools.partial(_lacking, label=label, space=row["space"], passages=passages))
-            await self._yield_to_writes()
+            await self._running.yield_to_writes()
             if not lacking or (label, lacking[0].number) in tried:
                 await self._give_up(row, embedder, [missing], NOT_APPLIED)
             else:
@@ -120,7 +117,7 @@ class Filling:
         captured = self._running.store.indexes.turns
         if not len(labels) or captured is None or not captured.is_idle:
             return False
-        await self._yield_to_writes()
+        await self._running.yield_to_writes()
         turns = await self._read(lambda cursor: _read_turns(cursor, labels))
         again = [turn for turn in turns if (turn.namespace, turn.record_id) in self._published]
         await self._give_up(row, embedder, again, NOT_APPLIED)
@@ -140,11 +137,6 @@ class Filling:
             if self._long is not None:
                 return self._long
         return None
-
-    async def _yield_to_writes(self) -> None:
-        """Let what was written be embedded first."""
-        token = Freshness(await self._running.log.end_offsets([MEMORY.name]))
-        await self._running.store.applied.wait(token, timeout_s=YIELD_S, stages=["embed"], patient=True)
 
     async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing], *, of_turns: bool = False) -> None:
         """Embed the texts; one of them that model or log refuses is given up, the others are not."""

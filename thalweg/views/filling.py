@@ -19,14 +19,11 @@ from processors.embedding.model import Embedder
 from processors.embedding.view_model import ViewEncoder
 from processors.frame.job import Job
 from processors.memory.stages.embed import PROBE
-from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.vectors.model_vector import NOTHING, ModelVector, pack_vector
 from storage.search.vectors.vector_file import text_digest
 from storage.search.vectors.view_spaces import ViewBuild, ViewSpace
 from streams.errors import EmbedderUnavailable, Refused, ThalwegError
 from streams.failpoints import hit
-from streams.positions import Freshness
-from streams.topics import MEMORY
 from thalweg.process.model import load_model
 from thalweg.process.running import Running
 
@@ -34,8 +31,6 @@ BATCH = 16
 """Texts that are encoded before it is looked whether somebody waits: a quarter of a second of a small model."""
 CHECKED = 4096
 """Texts that are read at once when a file is opened."""
-YIELD_S = 5.0
-"""How long a batch lets the stage that embeds new memories go first."""
 Result = TypeVar("Result")
 
 
@@ -94,7 +89,7 @@ class ViewFilling:
         if (build := self._views.building.get(view)) is not None:
             build.problem, build.done, build.total = None, len(labels) - len(missing), len(labels)
         for start in range(0, len(missing), BATCH):
-            await self._yield_to_writes()
+            await self._running.yield_to_writes()
             texts = await self._read(read_view_texts, missing[start : start + BATCH].tolist())
             await asyncio.get_running_loop().run_in_executor(self._thread, self._add, encoder, space, texts)
             hit("mid_view")
@@ -106,10 +101,6 @@ class ViewFilling:
     def _add(self, encoder: ViewEncoder, space: ViewSpace, texts: Sequence[tuple[int, str]]) -> None:
         add_vectors(space, encoder, texts)
         self._running.store.indexes.yield_to_callers()
-
-    async def _yield_to_writes(self) -> None:
-        token = Freshness(await self._running.log.end_offsets([MEMORY.name]))
-        await self._running.store.applied.wait(token, timeout_s=YIELD_S, stages=[VECTOR_STAGE], patient=True)
 
     async def _read(self, query: Callable[..., Result], *arguments: object) -> Result:
         def read(cursor: duckdb.DuckDBPyConnection) -> Result:
