@@ -30,7 +30,7 @@ from processors.memory.read.earlier import (
     texts_to_compare,
 )
 from processors.memory.registry import texts_to_embed
-from processors.memory.rules.statement import MAX_CHARACTERS
+from processors.memory.rules.sentences import MAX_CHARACTERS
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.records.filter import Filter
 from streams.errors import Unavailable

@@ -14,7 +14,8 @@ import numpy as np
 
 from processors.memory.registry import ENDED, NOT_EMBEDDED, texts_to_embed
 from processors.memory.rules.change import changes
-from processors.memory.rules.statement import statements_of
+from processors.memory.rules.sentences import statements_of
+from processors.memory.rules.translation import in_known_words
 from storage.reader import documents_since
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter, resolve
@@ -49,7 +50,7 @@ class Memory(NamedTuple):
 def texts_to_compare(event: Event) -> dict[str, str]:
     """Record id -> text of an event's memories that say something which can change, each text once."""
     texts = {text: identity for identity, text in reversed(list(texts_to_embed(event)))}
-    return {identity: text for text, identity in texts.items() if statements_of(text)}
+    return {identity: text for text, identity in texts.items() if statements_of(in_known_words(text))}
 
 
 def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Collection[str]) -> list[Memory]:

@@ -1,9 +1,10 @@
 """Whether of two statements about the same thing one changes what the other says.
 
-Both are sentences in plain English, as people and agents write them. A change is recognised where one of these holds:
-both say the same of the same thing but for one value, in any order; the newer names what was given up (`from A to B`,
-`instead of A`); it says by its verb that a thing has gone elsewhere (`moved to`, `was rewritten in`); one denies what
-the other says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
+Both are sentences in plain English, German or Chinese, as people and agents write them. A change is recognised where
+one of these holds: both say the same of the same thing but for one value, in any order; the newer names what was given
+up (`from A to B`, `instead of A`); it says by its verb that a thing has gone elsewhere (`moved to`, `rewritten in`); it
+is about the same thing, and gives another value for the same property (`replacement.py`); one denies what the other
+says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from processors.memory.rules.former import contents, gives_up
-from processors.memory.rules.slots import HEAD, Slot, difference, slots_of
-from processors.memory.rules.statement import STATEMENTS, Statement, is_content, measure, statements_of, stem
+from processors.memory.rules.replacement import replaces
+from processors.memory.rules.sentences import statements_of
+from processors.memory.rules.slots import HEAD, Slot, difference, meant, slots_of
+from processors.memory.rules.statement import STATEMENTS, Statement, is_content, measure, stem
+from processors.memory.rules.translation import side_by_side
 from processors.memory.rules.vocabulary import (
     AT,
     AUXILIARIES,
@@ -66,14 +71,15 @@ def revises(older: str, newer: str) -> bool:
 
 def _pairs(older: str, newer: str) -> Iterator[tuple[Statement, Statement]]:
     """Sentences of both that may be about the same thing. One that both texts have changes nothing."""
+    older, newer = side_by_side(older, newer)
     for other in statements_of(newer):
         for one in statements_of(older):
-            if one.contents & other.contents and one.text not in newer and other.text not in older:
+            if not one.contents.isdisjoint(other.contents) and one.text not in newer and other.text not in older:
                 yield one, other
 
 
 def _revises(older: Statement, newer: Statement) -> bool:
-    if gives_up(older, newer):
+    if gives_up(older, newer) or replaces(older, newer):
         return True
     if newer.is_denied or older.is_denied or _is_told(older) or _is_told(newer):
         return False
@@ -101,13 +107,19 @@ def _fills_slot(older: Statement, newer: Statement) -> bool:
 
     The newer may leave out what else the older says. It may not say more, unless it says that something has changed.
     """
+    is_of_same = bool(_subject(newer)) and _subject(older) <= newer.contents | VAGUE
+    if not is_of_same and "by" not in newer.words:
+        return False
     return any(_is_filled(older, newer, one, other) for one in _ends(older.words) for other in _ends(newer.words))
 
 
 def _is_filled(older: Statement, newer: Statement, one: int, other: int) -> bool:
-    found = difference(older.words[:one], newer.words[:other], BEING)
-    heads = [slot for slot in found.newer if slot.relation == HEAD]
-    if heads or not _subject(newer) or not _subject(older) <= found.shared | VAGUE:
+    before, after = older.words[:one], newer.words[:other]
+    is_same = bool(_subject(newer)) and _subject(older) <= (meant(before) & meant(after)) | VAGUE
+    if not is_same and "by" not in after:
+        return False
+    found = difference(before, after, BEING)
+    if not is_same or any(slot.relation == HEAD for slot in found.newer):
         return _is_other_agent(newer, found.older, found.newer)
     relations = [slot.relation for slot in found.newer]
     lacking = [slot for slot in found.newer if slot.relation not in {slot.relation for slot in found.older}]
@@ -129,8 +141,8 @@ def _is_filled(older: Statement, newer: Statement, one: int, other: int) -> bool
         return False
     if all(map(measure, old.words)) != all(map(measure, new.words)):
         return False
-    before = (*sorted({*found.shared, *(OPEN & set(older.words))}), new.relation)
-    return Values(before, old.words, new.words, _says_how(old, new, older, newer)).excludes(newer.is_marked)
+    relating = (*sorted({*found.shared, *(OPEN & set(older.words))}), new.relation)
+    return Values(relating, old.words, new.words, _says_how(old, new, older, newer)).excludes(newer.is_marked)
 
 
 @lru_cache(maxsize=STATEMENTS)
@@ -187,28 +199,42 @@ def _denies(older: Statement, newer: Statement) -> bool:
 
 def _turns(older: Statement, newer: Statement) -> bool:
     """The newer says by its verb that its subject has another value: `moved to`, `was raised to`."""
-    words = newer.words
-    place = next((number for number, word in enumerate(newer.plain) if _is_past(word)), None)
-    if place is None or "may" in words:
+    turn = _turn(newer)
+    if turn is None or not turn.about <= older.contents or older.contents.issuperset(turn.value):
         return False
-    target = next((number for number in range(place, len(words)) if words[number] in TARGETS), None)
-    if target is None or target == len(words) - 1 or "and" in words[place:target]:
-        return False
-    about = contents((*newer.plain[:place], *newer.plain[place + 1 : target])) - AUXILIARIES
-    end = next((n for n in range(target + 1, len(words)) if words[n] in ENDS), len(words))
-    new = [word for word in words[target + 1 : end] if is_content(word)]
-    if not about or not new or set(new) <= older.contents or not about <= older.contents:
-        return False
-    rest = older.contents - about
-    is_turn = words[place] in TURNS
-    if _measures(new):
-        sorts = {measure(word) for word in new} & {measure(word) for word in rest}
-        return (is_turn or words[target] in ("to", "until")) and bool(sorts - {None})
-    if not is_turn or words[target] == "until" or not about & _subject(older):
+    about, is_turn = turn.about, turn.verb in TURNS
+    if _measures(turn.value):
+        sorts = {measure(word) for word in turn.value} & {measure(word) for word in older.contents - about}
+        return (is_turn or turn.relation in ("to", "until")) and bool(sorts - {None})
+    if not is_turn or turn.relation == "until" or not about & _subject(older):
         return False
     values = [slot for slot in slots_of(older.words) if slot.relation in AT and not about & set(slot.words)]
     is_valued = bool(values) and not older.contents & OPEN and not _measures(values[-1].words)
     return is_valued or bool(OWNS & set(older.words))
+
+
+class _Turn(NamedTuple):
+    """How a statement says that something is otherwise: the verb, what it is about, and the new value."""
+
+    verb: str
+    relation: str
+    about: frozenset[str]
+    value: Sequence[str]
+
+
+@lru_cache(maxsize=STATEMENTS)
+def _turn(statement: Statement) -> _Turn | None:
+    words, plain = statement.words, statement.plain
+    place = next((number for number, word in enumerate(plain) if _is_past(word)), None)
+    if place is None or "may" in words:
+        return None
+    target = next((number for number in range(place, len(words)) if words[number] in TARGETS), None)
+    if target is None or target == len(words) - 1 or "and" in words[place:target]:
+        return None
+    about = contents((*plain[:place], *plain[place + 1 : target])) - AUXILIARIES
+    end = next((n for n in range(target + 1, len(words)) if words[n] in ENDS), len(words))
+    value = [word for word in words[target + 1 : end] if is_content(word)]
+    return _Turn(words[place], words[target], about, value) if about and value else None
 
 
 def _is_past(word: str) -> bool:
@@ -341,8 +367,10 @@ def _is_same_unit(x: Sequence[str], y: Sequence[str]) -> bool:
 
 def _alike(a: Sequence[str], b: Sequence[str]) -> int:
     """How many words both begin with."""
-    length = min(len(a), len(b))
-    return next((place for place in range(length) if a[place] != b[place]), length)
+    for place, (one, other) in enumerate(zip(a, b, strict=False)):
+        if one != other:
+            return place
+    return min(len(a), len(b))
 
 
 def _measures(words: Sequence[str]) -> frozenset[str]:

@@ -19,6 +19,12 @@ def gives_up(older: Statement, newer: Statement) -> bool:
     for clause in newer.clauses:
         for given_up in _given_up(clause):
             if given_up and given_up <= older.contents and given_up not in _given_up(older.raw):
+                if (
+                    given_up <= set(map(stem, older.names | newer.names))
+                    and "to" in clause
+                    and TURNS & set(map(stem, clause))
+                ):
+                    return True
                 is_value = given_up == _contents_after_relation(older.words)
                 if (older.contents & newer.contents) - given_up or (is_value and "replaced" in newer.raw):
                     return True
@@ -67,6 +73,13 @@ def _given_up(words: tuple[str, ...]) -> Sequence[frozenset[str]]:
             found.append(contents(words[place + 1 : words.index("to", place)]))
         elif word == "from" and (TAKING & set(words) or _has(words, "took", "over")):
             found.append(_object(words, place + 1))
+        elif (
+            word == "longer"
+            and place
+            and words[place - 1] == "no"
+            and stem(words[min(place + 1, len(words) - 1)]) == "use"
+        ):
+            found.append(_object(words, place + 2))
         elif word == "replaced":
             is_passive = place > 0 and stem(words[place - 1]) == "be"
             found.append(_named_before(words, place) if is_passive else _object(words, place + 1))

@@ -44,8 +44,13 @@ _SIGNS = (
 _CUES = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _SIGNS)
 
 
+def is_question(text: str) -> bool:
+    """Whether a text ends as a question."""
+    return _QUESTION.search(text) is not None
+
+
 def plain_kind(text: str) -> str:
     """One of PLAIN_KINDS. A question is what ends as one; else the first kind counts that a word announces."""
-    if _QUESTION.search(text):
+    if is_question(text):
         return QUESTION
     return next((kind for kind, cue in _CUES if cue.search(text)), FACT)

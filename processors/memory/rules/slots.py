@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from processors.memory.rules.statement import is_content, measure
+from processors.memory.rules.statement import STATEMENTS, is_content, measure
 from processors.memory.rules.words import word_set
 
 HEAD = ""
@@ -62,17 +62,25 @@ def slots_of(words: tuple[str, ...]) -> tuple[Slot, ...]:
 
 def difference(older: tuple[str, ...], newer: tuple[str, ...], empty: Collection[str]) -> Difference:
     """How two statements differ by their stems. `empty`: words that mean nothing by themselves."""
-    one, other = slots_of(older), slots_of(newer)
-    shared = frozenset(word for slot in one for word in slot.words) & {word for slot in other for word in slot.words}
-    known = shared | frozenset(empty)
-    return Difference(shared, _without(one, known), _without(other, known))
+    shared = meant(older) & meant(newer)
+    known = shared.union(empty)
+    return Difference(shared, _without(slots_of(older), known), _without(slots_of(newer), known))
 
 
-def _without(slots: Sequence[Slot], shared: Collection[str]) -> list[Slot]:
-    left = [Slot(slot.relation, tuple(word for word in slot.words if word not in shared)) for slot in slots]
-    return [Slot(_relation(slot), slot.words) for slot in left if slot.words]
+@lru_cache(maxsize=STATEMENTS)
+def meant(words: tuple[str, ...]) -> frozenset[str]:
+    """The meaningful words of a statement's stems: those in its slots."""
+    return frozenset(word for slot in slots_of(words) for word in slot.words)
 
 
-def _relation(slot: Slot) -> str:
+def _without(slots: Sequence[Slot], known: Collection[str]) -> list[Slot]:
+    found = list[Slot]()
+    for slot in slots:
+        if left := tuple([word for word in slot.words if word not in known]):
+            found.append(Slot(_relation(slot.relation, left), left))
+    return found
+
+
+def _relation(relation: str, words: Sequence[str]) -> str:
     """`is on 3 May` and `is 3 May` say the same."""
-    return "be" if slot.relation == "on" and all(map(measure, slot.words)) else slot.relation
+    return "be" if relation == "on" and all(map(measure, words)) else relation

@@ -12,28 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from processors.memory.rules.dialogue import COURTESIES, MAX_VALUE_WORDS, PRONOUNS, SENTENCE_END, told
+from processors.memory.rules.dialogue import COURTESIES, PRONOUNS
 from processors.memory.rules.words import word_set
 
 MAX_WORDS = 60
 """A longer sentence is not compared: it says more than one thing."""
-MAX_SENTENCES, MAX_CHARACTERS = 24, 4000
-"""Of a longer text its beginning is compared."""
 STATEMENTS = 4096
 """What follows from a statement alone is kept of this many: forty neighbours are compared with each memory."""
 
 
-_FROM_THEN = re.compile(
-    r"After the \w+,? (?=the |we |our )|(?:[Ss]ince|[Ff]rom|[Aa]s of) "
-    r"(?:[A-Z]\w+|today|tomorrow|now|next \w+|version [\d.]+)(?: \d+)?(?: on)?,? "
-)
-"""`From Monday on the kiosk opens at 7`, at the start of a sentence."""
-_CLAUSE = re.compile(r"[,;:] ")
-_NUMBERED = re.compile(r"[^:,;]*\d: ")
-"""`Attempt 2: raised the limit`: what follows is about that one."""
-_LABEL = re.compile(r"([^:,;]+): ([^:,;]+)")
-"""`Product owner of checkout: Tom`."""
-MAX_LABEL_WORDS = 6
+CLAUSE = re.compile(r"[,;:] ")
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)? ?[ap]m\b|\d+(?:[.,:]\d+)*|[^\W_][\w+#-]*(?:['./][\w+#-]+)*")
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
@@ -57,12 +45,18 @@ _DROPPED = word_set(
     "a an the our we you this that these those it its there please usually still just all always dr mr mrs ms prof"
 )
 _MARKERS = word_set("again now currently nowadays already meanwhile recently finally today instead")
-_BE = word_set("is are was were be been being am")
+BE = word_set("is are was were be been being am")
+AUXILIARIES = word_set(
+    "has have does do makes means gives helps should would could might one had was were must will can may"
+)
+"""After what `this` stands for something else: `this helps`, unlike `this repository`."""
+_THIS = word_set("this these")
 _NEGATIONS = word_set("not no never n't cannot neither none nobody nothing false incorrect wrong")
 _NEGATING = word_set("fail reject deny refuse avoid")
 _PLANS = word_set(
     "might could would maybe perhaps planned planning consider considering considered want wants if "
-    "let let's whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests suggested idea"
+    "gonna wanna let let's whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests "
+    "suggested idea"
 )
 _POSSESSIVES = word_set("my our the your his her their")
 _QUESTIONS = word_set(
@@ -107,6 +101,10 @@ _PLAINER: _Phrases = (
     (("went", "down"), ("lowered",)),
     (("put", "off"), ("postponed",)),
     (("joined",), ("is", "in")),
+    (("pushed", "back"), ("postponed",)),
+    (("pushed", "out"), ("postponed",)),
+    (("put", "back"), ("postponed",)),
+    (("got", "cut"), ("was", "cut")),
 )
 """What says the same in plainer words."""
 _EMPTY: _Phrases = tuple(
@@ -131,10 +129,14 @@ _MARKING = (
     ("from", "now", "on"),
     ("these", "days"),
 )
+_ONWARDS = re.compile(
+    r"\b[Ff]rom (?:this|next|that|the next|today|tomorrow|now|then|\w+day|version|\d+)\b(?: \w+){0,2} (?:on|onwards?)\b"
+)
+"""`from this month on`."""
 _AFTER_STATE = word_set("for by in at when again until since now")
 _STOP = (
     _DROPPED
-    | _BE
+    | BE
     | word_set(
         "i he she they my your his her their me him them us in on at by for from with as to of into onto over under "
         "and or but then so such very has have had having must should can about until after before through via"
@@ -145,7 +147,7 @@ _STOP = (
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """A word without its commonest English endings; what has a digit or a dot stays whole."""
-    if word in _BE:
+    if word in BE:
         return "be"
     if word.removesuffix("s") in _WEEKDAYS | _SPANS:
         return word.removesuffix("s")
@@ -208,7 +210,7 @@ class Statement:
     @cached_property
     def clauses(self) -> tuple[tuple[str, ...], ...]:
         """The words of each clause between commas."""
-        return tuple(Statement(part).raw for part in _CLAUSE.split(self.text))
+        return tuple(Statement(part).raw for part in CLAUSE.split(self.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -223,7 +225,7 @@ class Statement:
     @cached_property
     def qualities(self) -> frozenset[str]:
         """The words that stand by themselves after `is`, as adjectives do; names and plurals are none."""
-        found = (after for before, after in zip(self.raw, self.raw[1:], strict=False) if before in _BE)
+        found = (after for before, after in zip(self.raw, self.raw[1:], strict=False) if before in BE)
         return frozenset(word for word in found if not word.endswith("s") and measure(word) is None) - self.names
 
     @cached_property
@@ -235,7 +237,8 @@ class Statement:
             and not self.text.rstrip(" \"')").endswith(("?", ":"))
             and not self.text.startswith(("|", "//", "#"))
             and (self.raw[0] not in _QUESTIONS or self.raw[1] == "not")
-            and self.raw[0] not in PRONOUNS | COURTESIES
+            and self.raw[0] not in COURTESIES
+            and (self.raw[0] not in PRONOUNS or (self.raw[0] in _THIS and self.raw[1] not in BE | AUXILIARIES))
             and not any(word.endswith("'ll") for word in self.raw)
             and not words & _PLANS
             and not words & _COMPARISONS
@@ -251,7 +254,11 @@ class Statement:
     @cached_property
     def is_marked(self) -> bool:
         """Whether it says itself that it was otherwise before."""
-        return bool(_MARKERS & set(self.raw)) or any(_follows(self.raw, *phrase) for phrase in _MARKING)
+        return (
+            bool(_MARKERS & set(self.raw))
+            or any(_follows(self.raw, *phrase) for phrase in _MARKING)
+            or ("from" in self.raw and _ONWARDS.search(self.text) is not None)
+        )
 
     @cached_property
     def has_ended(self) -> bool:
@@ -269,7 +276,7 @@ class Statement:
         for phrase, plainer in _EMPTY:
             kept = _replace(kept, phrase, plainer)
         if _is_name_of_role(kept):
-            place = next(number for number, word in enumerate(kept) if word in _BE)
+            place = next(number for number, word in enumerate(kept) if word in BE)
             kept = [*kept[place + 1 :], kept[place], *kept[:place]]
         return tuple(_with_means([word for word in kept if word not in _FREE]))
 
@@ -281,58 +288,6 @@ class Statement:
     @cached_property
     def contents(self) -> frozenset[str]:
         return frozenset(word for word in self.words if is_content(word))
-
-
-@lru_cache(maxsize=STATEMENTS)
-def statements_of(text: str) -> tuple[Statement, ...]:
-    """The sentences of a text that say what holds, and their clauses between commas."""
-    found: list[Statement] = []
-    for sentence in SENTENCE_END.split(told(text[:MAX_CHARACTERS]))[:MAX_SENTENCES]:
-        whole = Statement(_from_now((sentence or "").strip()))
-        found += [whole] if whole.is_comparable else []
-        if not whole.text.endswith("?"):
-            label = _NUMBERED.match(whole.text)
-            parts = [] if label else [part.removeprefix("and ").strip() for part in _CLAUSE.split(whole.text)]
-            clauses = [Statement(part) for part in (*_labelled(whole.text), *(parts if len(parts) > 1 else ()))]
-            found += [clause for clause in clauses if clause.is_clause]
-            found += [clause for one in clauses or [whole] for clause in _predicates(one) if clause.is_clause]
-    return tuple(found)
-
-
-def _from_now(sentence: str) -> str:
-    """`now the kiosk opens at 7` for `from Monday on the kiosk opens at 7`."""
-    opening = _FROM_THEN.match(sentence)
-    return f"now {sentence[opening.end() :]}" if opening else sentence
-
-
-def _labelled(text: str) -> list[str]:
-    """`Product owner of checkout: Tom` as a sentence."""
-    label = _LABEL.match(text)
-    if label is None:
-        return []
-    name, value = label[1].split(), label[2].split()
-    if len(name) > MAX_LABEL_WORDS or len(value) > MAX_VALUE_WORDS or _BE & set(map(str.casefold, name)):
-        return []
-    return [f"{label[1]} is {label[2]}"]
-
-
-def _predicates(statement: Statement) -> list[Statement]:
-    """`The robot is called Gustav and charges in the hall` as two statements about the robot."""
-    words = statement.text.split()
-    joint = next((place for place, word in enumerate(words) if word == "and" and place < len(words) - 2), None)
-    if joint is None or not _is_verb(words[joint + 1]):
-        return []
-    verb = next((place for place, word in enumerate(words[:joint]) if place and _is_verb(word)), None)
-    if verb is None:
-        return []
-    return [Statement(" ".join(words[:joint])), Statement(" ".join((*words[:verb], *words[joint + 1 :])))]
-
-
-def _is_verb(word: str) -> bool:
-    """Whether it may be a verb that says what holds of one thing."""
-    return (
-        word in _BE or word in ("has", "have") or (word[-1] == "s" and word.islower() and word[-2:] not in ("ss", "us"))
-    )
 
 
 def _first(words: Sequence[str], among: Collection[str]) -> int:
@@ -347,7 +302,7 @@ def _states(words: Sequence[str]) -> list[str]:
         words = [*words[1:end], "is", states[words[end]], *words[end + 1 :]]
     return [
         states[word]
-        if word in states and place and words[place - 1] in _BE and (*words, "for")[place + 1] in _AFTER_STATE
+        if word in states and place and words[place - 1] in BE and (*words, "for")[place + 1] in _AFTER_STATE
         else word
         for place, word in enumerate(words)
     ]
@@ -355,7 +310,7 @@ def _states(words: Sequence[str]) -> list[str]:
 
 def _is_name_of_role(words: Sequence[str]) -> bool:
     """`Pavel is my manager`: a name, and what it is to somebody."""
-    place = next((number for number, word in enumerate(words) if word in _BE), 0)
+    place = next((number for number, word in enumerate(words) if word in BE), 0)
     role = next((word for word in words[place + 1 :] if word not in _MARKERS), "")
     is_name = 0 < place <= 3 and words[0] not in _POSSESSIVES and words[0] not in ("i", "it", "this", "that")
     return is_name and (role in _POSSESSIVES or (role == "the" and words[0] not in ("the", "a", "an")))
@@ -393,10 +348,14 @@ def _frequencies(words: Sequence[str]) -> list[str]:
 
 
 def _follows(words: Sequence[str], *phrase: str) -> bool:
-    return any(tuple(words[place : place + len(phrase)]) == phrase for place in range(len(words)))
+    return phrase[0] in words and any(
+        tuple(words[place : place + len(phrase)]) == phrase for place in range(len(words))
+    )
 
 
-def _replace(words: Sequence[str], phrase: tuple[str, ...], plainer: tuple[str, ...]) -> list[str]:
+def _replace(words: list[str], phrase: tuple[str, ...], plainer: tuple[str, ...]) -> list[str]:
+    if phrase[0] not in words:
+        return words
     found: list[str] = []
     place = 0
     while place < len(words):

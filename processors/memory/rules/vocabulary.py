@@ -86,10 +86,34 @@ OF = word_set("about of for to")
 PARTICIPLE = re.compile(r"\w{3,}ed")
 PROPERTIES = word_set(
     "branch colour color nam languag format level mod status stat default favourit favorit them typ unit engin encod "
-    "currenc"
+    "currenc manager linter formatter broker databas editor shell browser bundler compiler provider framework runner"
 )
 """Of what is named so a word without an article is the value, as stems."""
 QUALITY_ENDINGS = ("ful", "ive", "ous", "able", "ible", "less", "ish", "ic", "ing", "y")
 AS_GIVEN_UP = (("instead", "of"), ("rather", "than"), ("in", "place", "of"))
 TAKING = word_set("inherited")
 LEAVING = word_set("left quit stopped dropped abandoned removed deleted retired gone closed")
+NEWER_THAN = word_set("again only cheaper faster slower larger smaller longer shorter higher lower")
+"""What says of a value that there was another one before."""
+NAMED_BY_VALUE = word_set(
+    "limit number count date amount all url address nam siz tim deadlin version valu level method mod format person "
+    "main typ port current max maximum min minimum schedul internal tool system place budget timezon zon threshold "
+    "region locat retent rate quota"
+)
+"""What names a property, and may be left out where the value says which one it is, as stems."""
+SAYS_LITTLE = word_set("user us say said mention note update updat decision decid thing new old set lot")
+QUALITY = re.compile(r"\w{2,}(?:ed|ful|ive|ous|able|ible|less|ish|ing)")
+EVERYBODY = word_set("anyone anybody everyone everybody all")
+_MORE_OPPOSITES = word_set(
+    "respect/ignor accept/reject optional/mandatory experimental/stabl draft/final online/offlin local/remot "
+    "fre/paid strict/lenient singl/married singl/engag vegan/eat vegetarian/eat includ/exclud allow/block support/drop "
+    "availabl/retir availabl/deprecat availabl/remov handl/ignor hand/automaticall disabl/availabl encrypt/plain "
+    "temporar/permanent liv/dead short/long brief/detail short/detail brief/long "
+    "anyon/onl everybod/onl optional/mandator off/availabl"
+)
+CONTRARIES = frozenset(
+    pair
+    for one, other in (*OPPOSITES, *(tuple(pair.split("/")) for pair in _MORE_OPPOSITES))
+    for pair in ((one, other), (other, one))
+)
+"""Stems that cannot be said of the same thing at once, in both orders."""
