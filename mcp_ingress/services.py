@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -19,8 +20,10 @@ from storage.reader import Reader, count_documents_since
 from storage.search.index_set import IndexSet
 from streams.backlog import Backlog
 from streams.clock import Clock
+from streams.codec import check_size
+from streams.errors import LogUnavailable
 from streams.events import Event
-from streams.log.base import Log
+from streams.log.base import Log, Outgoing
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
@@ -36,6 +39,14 @@ class Limits:
     read_wait_s: float = 2.0
     vector_wait_s: float = 0.15
     """What a search by words and vectors waits for the latter, once the words are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a write went. `spooled`: the log was down, the events lie in the local spool and follow in order."""
+
+    freshness: Freshness
+    spooled: bool = False
 
 
 @dataclass
@@ -91,3 +102,19 @@ class Services:
         return await self.requests.first_requested(
             (namespace, request_id), self.clock.now(), self.reader, self.applied, self.limits.write_wait_s
         )
+
+    async def append(self, records: Sequence[Outgoing]) -> Published:
+        """Put records on the log, in order, or into the synced local spool while it is down.
+
+        Raises LogUnavailable when the spool fails too, and RecordRefused for a record that the log would never take.
+        """
+        for record in records:
+            check_size(record)
+        self.log.check(records)
+        if self.spool.is_empty:  # else what was spooled goes first, so that order holds
+            with suppress(LogUnavailable):
+                return Published(
+                    Freshness.after(await self.log.publish(records, timeout_s=self.limits.publish_timeout_s))
+                )
+        await self.spool.append(records)
+        return Published(Freshness(), spooled=True)

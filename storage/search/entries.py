@@ -24,6 +24,8 @@ class DocumentEntry(NamedTuple):
     connection: str | None = None
     role: str | None = None
     event_id: str | None = None
+    record_id: str | None = None
+    domain: str | None = None
 
 
 class PassageOf(NamedTuple):

@@ -27,6 +27,7 @@ from storage.search.pace import Pace
 from storage.search.records.records import Records
 from storage.search.records.relations import FOLLOWED
 from storage.search.vectors.backfill import release_buffers
+from storage.search.vectors.feature_rows import FeatureRows
 from storage.search.vectors.space import Space
 from storage.search.vectors.spaces import VectorSpaces
 from storage.search.vectors.vector_model import VectorModel
@@ -84,6 +85,7 @@ class IndexSet:
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self.views = ViewSpaces(directory / "views")
+        self.features = FeatureRows(directory / "features")
         self._connect = connect
         self._covered: dict[str, int] = {}
         self._deferred = deque[tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]]()
@@ -323,6 +325,7 @@ class IndexSet:
             self.save()
         self.words.close()
         self.views.close()
+        self.features.close()
         if self._warming is not None:
             self._warming.join()
 

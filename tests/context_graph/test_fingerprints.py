@@ -9,7 +9,8 @@ import numpy as np
 import orjson
 import pytest
 
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.views.alignment import alignments
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.embedding.model import encode_query

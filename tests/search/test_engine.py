@@ -30,6 +30,20 @@ def indexes(store: Store, tmp_path: Path) -> IndexSet:
     return store.open(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[IndexSet, Store]:
+    """Five records that say the same, each with something of its own to restrict by: for tests that only search."""
+    store, text = Store(), "the river bends"
+    indexes = store.open(tmp_path_factory.mktemp("told"))
+    last, first = datetime(2026, 1, 1, 23, 59, 59), datetime(2026, 1, 2)
+    store.write("r0", text, domain="Water", session_id="s1", created_at=last, to=indexes)
+    store.write("r1", text, domain="water", kind="Belief", created_at=last, to=indexes)
+    store.write("r2", text, session_id="s2", created_at=first, to=indexes)
+    store.write("r3", text, kind="Belief", toolset="valence", created_at=first, to=indexes)
+    store.write("other", text, namespace="b", to=indexes)
+    return indexes, store
+
+
 def ids(result: SearchResult) -> list[str]:
     return [hit.record_id for hit in result.hits]
 
@@ -143,16 +157,9 @@ def test_merged_records_are_left_out_and_their_relations_count_for_the_one_they_
     ],
 )
 def test_filters_restrict_to_what_meets_all_of_them(
-    indexes: IndexSet, store: Store, filter: Filter, expected: set[str]
+    told: tuple[IndexSet, Store], filter: Filter, expected: set[str]
 ) -> None:
-    text = "the river bends"
-    last, first = datetime(2026, 1, 1, 23, 59, 59), datetime(2026, 1, 2)
-    store.write("r0", text, domain="Water", session_id="s1", created_at=last, to=indexes)
-    store.write("r1", text, domain="water", kind="Belief", created_at=last, to=indexes)
-    store.write("r2", text, session_id="s2", created_at=first, to=indexes)
-    store.write("r3", text, kind="Belief", toolset="valence", created_at=first, to=indexes)
-    store.write("other", text, namespace="b", to=indexes)
-    found = ask(indexes, store, text, filter, distinct=False)
+    found = ask(*told, "the river bends", filter, distinct=False)
     assert set(ids(found)) == expected
     assert found.total == len(expected)
 

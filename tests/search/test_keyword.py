@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storage.search.files.sealed import MANIFEST
 from storage.search.records.selection import Selection
 from storage.search.words import keyword_index as keyword
 from storage.search.words import posting_lists
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.search.words.keyword_index import KeywordIndex
+from storage.search.words.shard import shard_name
 from storage.search.words.tantivy_schema import WORDS
 from tests.examples import examples
 
@@ -264,6 +266,41 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(
         expected = [bool(there.get(label, set()) & asked) for label in members.labels.tolist()]
         assert index.contained_in(" ".join(asked), "default", members).tolist() == expected
     index.close()
+
+
+def test_a_save_writes_only_the_files_of_namespaces_that_have_changed(index: KeywordIndex, tmp_path: Path) -> None:
+    """Each file is linked or copied once, and synced then: fifty namespaces cost what the one that changed costs."""
+
+    def sealed() -> dict[str, set[tuple[str, int]]]:
+        paths = [path for path in (tmp_path / "keywords").iterdir() if path.is_file() and path.name != MANIFEST]
+        return {name: {(p.name, p.stat().st_ino) for p in paths if shard_name(name) in p.name} for name in "ab"}
+
+    index.add([(1, "a", "river"), (2, "b", "delta")])
+    index.save({"t/0": 1})
+    first = sealed()
+    index.add([(3, "a", "river bed")])
+    index.save({"t/0": 2})
+    second = sealed()
+    assert second["b"] == first["b"] and second["a"] != first["a"]
+    index.close()
+    loaded = KeywordIndex.load(tmp_path / "keywords")
+    assert loaded is not None and labels(loaded.search("river", "a", 5)) == [1, 3]
+    assert labels(loaded.search("delta", "b", 5)) == [2]
+    loaded.save({"t/0": 3})
+    assert sealed()["b"] == first["b"], "also after a restart"
+    loaded.close()
+
+
+def test_a_file_that_went_missing_is_written_again_by_the_next_save(index: KeywordIndex, tmp_path: Path) -> None:
+    index.add([(1, "a", "river")])
+    index.save({"t/0": 1})
+    for path in (tmp_path / "keywords").glob("*-*"):
+        path.unlink()
+    index.save({"t/0": 2})
+    index.close()
+    loaded = KeywordIndex.load(tmp_path / "keywords")
+    assert loaded is not None and labels(loaded.search("river", "a", 5)) == [1]
+    loaded.close()
 
 
 def test_a_namespace_that_comes_and_goes_is_kept_apart_from_the_other(index: KeywordIndex) -> None:

@@ -1,4 +1,4 @@
-"""Rows of `documents` in memory: what was read once is not read again, and no more is kept than allowed."""
+"""Rows of `documents` in memory: what came or was read is not read again, and no more is kept than allowed."""
 
 from __future__ import annotations
 
@@ -23,6 +23,16 @@ def test_a_row_that_was_read_is_not_read_again_until_rows_have_gone(tmp_path: Pa
     assert records.documents.hits(cursor, "a", [label])[label].record_id == "one"
     indexes.remove([label])
     assert records.documents.hits(cursor, "a", [label]) == {}
+    indexes.close()
+
+
+def test_what_there_was_at_the_start_is_known_but_for_long_texts(tmp_path: Path) -> None:
+    store = Store()
+    short, long = store.write("one", "The river bends"), store.write("two", "bend " * row_cache.LOADED_CHARACTERS)
+    indexes, cursor = store.open(tmp_path / "indexes"), store.connection.cursor()
+    cursor.execute("DELETE FROM documents")
+    assert indexes.records.documents.hits(cursor, "a", [short, long]).keys() == {short}
+    assert indexes.records.documents.names(cursor, [long, short]) == [("Insight", "one")]
     indexes.close()
 
 

@@ -12,6 +12,7 @@ import pytest
 from storage.search.entries import DocumentEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
+from storage.search.records.backfill import read_timelines
 from storage.search.records.filter import Filter
 from storage.search.records.timeline import Timelines
 from storage.search.search import search
@@ -69,6 +70,18 @@ def test_a_write_that_comes_late_joins_two_groups_and_parts_them_when_it_goes() 
     assert (beside(timelines, 0), beside(timelines, 2)) == ([], [(3, 1)])
     timelines.remove([2])
     assert (beside(timelines, 0), beside(timelines, 3)) == ([], [])
+
+
+def test_what_records_were_merged_into_stands_where_the_first_of_them_stood() -> None:
+    timelines = timelines_of(*(written(number, number) for number in range(3)), written(9, 500), written(7, 900))
+    timelines.stand_in([(9, 7), (1, 7), (5, 7)])
+    assert beside(timelines, 7) == [(0, 1), (2, 1)], "record 9 came later, and of record 5 no place is known"
+    assert beside(timelines, 0) == [(1, 1), (2, 2), (7, 1)]
+    timelines.stand_in([(1, 7), (9, 7), (2, 0)])
+    assert beside(timelines, 7) == [(0, 1), (2, 1)], "told again it stays, and what stands earlier does"
+    timelines.add([written(7, 900)])
+    timelines.remove([1, 7])
+    assert beside(timelines, 0) == [(2, 1)]
 
 
 def test_times_out_of_order_and_equal_times_give_the_same_neighbours_in_any_order_of_arrival() -> None:
@@ -138,4 +151,24 @@ def test_a_connection_is_no_session_for_any_search(store: tuple[Store, IndexSet]
     assert [hit.session_id for hit in found.ranked] == ["2026-01-05-lock"]
     named = Filter("a", session_ids=("2026-01-05-weir",))
     assert search(cursor, indexes, Query("the weir", vector, named, 10)).hits == []
+    indexes.close(save=False)
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_merge_has_the_neighbours_of_what_was_said_first(
+    store: tuple[Store, IndexSet], tmp_path: Path, is_live: bool
+) -> None:
+    tables, indexes = store
+    for number, text in enumerate(["Which colour has the door?", "Blue, like the sea.", "Nice."]):
+        put(tables, f"c{number}", text, START + timedelta(minutes=number), connection="c")
+    put(tables, "again", "It is blue, like the sea.", START + timedelta(days=1), connection="d")
+    put(tables, "both", "Blue, like the sea. | It is blue, like the sea.", START + timedelta(days=2))
+    if is_live:
+        indexes.apply(list(read_timelines(tables.connection.cursor())), [], tables.positions)
+    for record in ("again", "c1"):
+        tables.merge(record, "both")
+    indexes.records.clear_caches() if is_live else indexes.close(save=False)
+    indexes = indexes if is_live else tables.open(tmp_path / "anew")
+    indexes.records.follow_relations(tables.connection.cursor())
+    assert beside(indexes.records.timelines, label_of("both")) == sorted([(label_of("c0"), 1), (label_of("c2"), 1)])
     indexes.close(save=False)

@@ -23,8 +23,9 @@ def packed(seed: int) -> str:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def store() -> Store:
+    """What all tests of this module read."""
     store = Store()
     for number in range(30):
         store.write(f"r{number}", f"text {number}", vector=unit_rows(1, 384, seed=number)[0], model_id=MINILM.model_id)

@@ -60,6 +60,7 @@ from thalweg.settings import Settings
 from thalweg.spaces.spaces import Spaces, live_space
 from thalweg.status.lag import Lag
 from thalweg.terminal.topics import missing_otlp_topics
+from thalweg.views.features import FeatureFilling
 from thalweg.views.filling import ViewFilling
 
 logger = logging.getLogger("thalweg")
@@ -146,6 +147,7 @@ class Node(Parts):
             store.indexes.views.keep_only(list(settings.models_of_views))
             if settings.models_of_views:
                 self._guard("views", ViewFilling(running).run())
+            self._guard("features", FeatureFilling(running).run())
 
     async def _open_store(self) -> tuple[Store, Embedder | None, Freshness]:
         """The store and its materialiser at work, the model, and the memory topic's end at this start."""

@@ -99,6 +99,10 @@ class Running:
         await self.services.spool.drain(self.log)  # else it would overtake it
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
+    async def accept(self, event: Event, topic: str) -> Freshness:
+        """Put on the log, or into the spool while it is down: what nobody would send again. Raises RecordRefused."""
+        return (await self.services.append([encode(topic, event)])).freshness
+
     async def drain_spool(self) -> bool:
         """Put what was spooled on the log, in order; False while the log is down and something is left."""
         try:

@@ -18,9 +18,9 @@ from mcp_ingress.toolsets.context_graph.goal_answers import (
     GOAL_FIELDS,
     TEXT,
     UNIT,
-    goal_reader,
     shown_goal,
 )
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.candidates import (
     Background,
     best_of,
@@ -79,7 +79,7 @@ def _evaluated(
     call: Call, unrelated: np.ndarray, threshold: float, most: int, cursor: duckdb.DuckDBPyConnection
 ) -> tuple[_Bootstrap, float]:
     """What was found, and the confidence of the best candidate."""
-    reader = goal_reader(call, cursor)
+    reader = reader_of(call, cursor)
     with call.services.indexes.searching():
         sample = read_sample(reader)
         whole = np.arange(len(sample.ids))

@@ -14,7 +14,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.memory_arguments import checked_content
 from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS, VIEW_NUMBERS, profile_for
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.teleology import purpose, purpose_vectors, read_synergy
 from processors.context_graph.rules.correlations import PAIR_COUNT, profiled, strongest_pair
@@ -73,12 +73,11 @@ def _computed(
     """The vector, and what else the answer says. Raises Refused for a profile that is not there."""
     identity = arguments.get("profile_id")
     profile = None if identity is None else profile_for(cursor, call.namespace, identity)
-    services, cache = call.services, call.part(FingerprintCache)
-    reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+    reader = reader_of(call, cursor)
     content, now = arguments["content"], call.clock.now()
     asked = reader.of_text(content, encoded, now)
     towards, goal = purpose(reader, call.part(Purposes))
-    aligned, synergy = purpose_vectors(towards, [asked])[0], read_synergy(cursor, call.namespace)
+    aligned, synergy = purpose_vectors(towards, [asked])[0], read_synergy(reader)
     weights = None if profile is None else np.array(profile.embedder_weights)
     correlated = profiled(aligned, synergy, weights)
     groups = named(group_alignments(aligned, weights))

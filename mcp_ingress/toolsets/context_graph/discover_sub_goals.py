@@ -12,7 +12,8 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.context_graph.goal_answers import COUNT, GOAL_FIELDS, TEXT, UNIT, goal_reader, shown_goal
+from mcp_ingress.toolsets.context_graph.goal_answers import COUNT, GOAL_FIELDS, TEXT, UNIT, shown_goal
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.candidates import Background, evaluate, read_content, read_sample, surest
 from processors.context_graph.read.goals import Purposes, purpose_of, read_goal, read_goals_of
 from processors.context_graph.read.teleology import mean_alignment, purpose_vectors
@@ -80,7 +81,7 @@ def _themes(
     cursor: duckdb.DuckDBPyConnection,
 ) -> _Themes:
     """The themes of all memories, or under another goal than the North Star those of its members. Raises Refused."""
-    reader, purposes = goal_reader(call, cursor), call.part(Purposes)
+    reader, purposes = reader_of(call, cursor), call.part(Purposes)
     with call.services.indexes.searching():
         sample = read_sample(reader, None if parent.level == NORTH_STAR else parent.member_ids)
         if len(sample.ids) < LEAST_MEMBERS:

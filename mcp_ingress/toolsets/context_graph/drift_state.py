@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 
 from mcp_ingress.call import Call
-from mcp_ingress.toolsets.context_graph.goal_answers import goal_reader
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.drift import DriftCache, DriftReader, Observation
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.rules.corrections import strategy_of
@@ -25,7 +25,7 @@ def drift_reader(call: Call, cursor: duckdb.DuckDBPyConnection, code: str) -> Dr
     if goal is None:
         sentence = f"There is no North Star from which anything could drift. {_BOOTSTRAP}"
         raise Refused(sentence, code=code, reason="no_north_star", remedy=_BOOTSTRAP)
-    return DriftReader(goal_reader(call, cursor), call.part(Purposes), call.part(DriftCache), goal)
+    return DriftReader(reader_of(call, cursor), call.part(Purposes), call.part(DriftCache), goal)
 
 
 def observe(call: Call, cursor: duckdb.DuckDBPyConnection, code: str, timeframe: str) -> Observation | None:

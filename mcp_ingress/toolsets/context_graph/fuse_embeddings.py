@@ -14,7 +14,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM, follow
 from mcp_ingress.toolsets.context_graph.profile_queries import VIEW_NUMBERS, profile_for
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.teleology import purpose, purpose_vectors, read_synergy
 from processors.context_graph.rules import fusion, profiles
@@ -63,16 +63,14 @@ def _fused(
     """The fused vector and what it is made of. Raises Refused for a memory or a profile that is not there."""
     profile_id = None if weights is not None else arguments.get("profile_id")
     profile = None if profile_id is None else profile_for(cursor, call.namespace, profile_id)
-    services = call.services
-    cache = call.part(FingerprintCache)
-    reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+    reader = reader_of(call, cursor)
     ends, told = follow(cursor, call.namespace, {"memory_id": arguments["memory_id"]})
     [memory] = reader.stored([ends["memory_id"]])
     if memory is None:
         message = f"There is no memory {arguments['memory_id'][:80]!r}: `memory_id` takes a `fingerprintId`."
         raise Refused(message, reason="not_found", field="memory_id")
     towards = purpose(reader, call.part(Purposes)).centre or memory
-    aligned, synergy = purpose_vectors(towards, [memory])[0], read_synergy(cursor, call.namespace)
+    aligned, synergy = purpose_vectors(towards, [memory])[0], read_synergy(reader)
     views = common(memory, towards.moment.at).astype(np.float64)
     chosen = weights or (profiles.EQUAL if profile is None else profile.embedder_weights)
     method = arguments["fusion_method"]

@@ -13,7 +13,7 @@ import duckdb
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.pruning import read_standings
@@ -46,12 +46,11 @@ async def find_candidates(call: Call, arguments: dict[str, Any]) -> dict[str, An
 
 def _standings(call: Call, cursor: duckdb.DuckDBPyConnection) -> tuple[list[Standing], dict[str, Any]]:
     """How all memories stand, and what is not known yet."""
-    services, started = call.services, time.monotonic()
-    cache = call.part(FingerprintCache)
-    reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+    started = time.monotonic()
+    reader = reader_of(call, cursor)
     goal = read_north_star(cursor, call.namespace)
     now = call.clock.now().replace(tzinfo=None)
-    standings, is_complete = read_standings(reader, now, started + COMPARED_S)
+    standings, is_complete = read_standings(reader, now, lambda: time.monotonic() > started + COMPARED_S)
     notes: dict[str, Any] = {} if is_complete else {"degraded": True, "message": _NOT_ALL_COMPARED}
     if goal is None:
         return standings, notes

@@ -10,7 +10,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.pulse import read_means
 from mcp_ingress.toolsets.context_graph.session_state import read_state
-from processors.context_graph.read.steering import read_facts
+from processors.context_graph.read.steering import CountedFollower, read_facts
 from processors.context_graph.rules.steering import (
     HEALTHY,
     TARGET_ACCURACY,
@@ -21,17 +21,21 @@ from processors.context_graph.rules.steering import (
     trend,
 )
 
+DIGITS = 12
+"""A score is shown without what binary fractions add: 0.4 and not 0.3999999999999999."""
+
 
 async def get_steering_feedback(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The reward, what it is made of, and what to do first."""
     means = await read_means(call.services, call.namespace)
-    facts, notes = await read_state(call, lambda cursor: read_facts(cursor, call.namespace, means.learning_score))
+    counted, learning = call.part(CountedFollower), means.learning_score
+    facts, notes = await read_state(call, lambda cursor: read_facts(cursor, counted, call.namespace, learning))
     reward, advised = Reward.of(facts), recommendations(facts)
     return {
         "success": True,
         "reward": {
-            "value": reward.value,
-            **{f"{name}_score": score for name, score in reward.by_name.items()},
+            "value": round(reward.value, DIGITS),
+            **{f"{name}_score": round(score, DIGITS) for name, score in reward.by_name.items()},
             "dominant_factor": reward.dominant,
             "limiting_factor": reward.limiting,
         },

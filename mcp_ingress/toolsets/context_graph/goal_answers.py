@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
-
-from mcp_ingress.call import Call
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.goals import Goal
 from streams.event_types.context_goals import LEVELS
 
@@ -24,12 +20,6 @@ GOAL_FIELDS: dict[str, Any] = {
     "member_count": COUNT,
     "dominant_embedders": {"type": "array", "items": TEXT},
 }
-
-
-def goal_reader(call: Call, cursor: duckdb.DuckDBPyConnection) -> FingerprintReader:
-    """The reader of this call's namespace."""
-    services = call.services
-    return FingerprintReader(cursor, services.indexes, services.embedder, call.part(FingerprintCache), call.namespace)
 
 
 def shown_goal(goal: Goal, text_field: str = "goal_text") -> dict[str, Any]:

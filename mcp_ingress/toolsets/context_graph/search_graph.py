@@ -16,14 +16,15 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
-from mcp_ingress.toolsets.context_graph.recalls import leave_recall
+from mcp_ingress.toolsets.context_graph.reader import reader_of
+from mcp_ingress.toolsets.context_graph.recalls import leave_miss, leave_recall
 from mcp_ingress.toolsets.context_graph.session_state import moment
 from processors.context_graph.read.attention import MODULATORS, NEUTRAL, WORKSPACES, Attention, attended, read_attention
 from processors.context_graph.read.calibration import known_calibration
 from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.edges import edges_among
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
@@ -63,6 +64,7 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
     found = await call.search(query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least))
     query_id = leave_recall(call, "search_graph", query, found.rows, found.priors)
+    await leave_miss(call, "search_graph", query_id, is_missed=found.is_missed)
     notes: dict[str, Any] = {"nothing_relevant": found.nothing, **({} if is_fresh else {"stale": True})}
     if found.behind is not None:
         notes["effective_results"] = round(found.behind, DIGITS)
@@ -74,12 +76,14 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 class _Found(NamedTuple):
     """The rows, best first, with the `priors` of their relevance; `nothing`: probably none is right.
 
+    `is_missed`: something was found, and nothing of it was similar enough.
     `behind`: how many results stand behind the answer, where a modulator is off its baseline or a memory was broadcast.
     """
 
     rows: list[Row]
     priors: list[float | None]
     nothing: bool
+    is_missed: bool
     degraded: str | None
     behind: float | None
 
@@ -102,14 +106,14 @@ def _search(
     trusted = relevance_of(ranked.hits, known_calibration(cursor, call.namespace, call.services.may_hold))
     relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
     found, nearness = _near_enough(indexes, deep, ranked, least)
-    reader = FingerprintReader(cursor, indexes, call.services.embedder, call.part(FingerprintCache), call.namespace)
+    reader = reader_of(call, cursor)
     asked = functools.partial(_asked, reader, query, found.hits, nearness, call)
     hits, behind = attended(reader, attention, found.hits, asked)
     hits, added = _corrected(reader, correction, hits, call)
     found = replace(found, hits=hits[: query.limit])
     memories = _read_memories(cursor, call.namespace, found.hits)
     compared = _compared(reader, query, found.hits, nearness, call)
-    paths = _paths(cursor, call.namespace, [hit.record_id for hit in found.hits])
+    paths = _paths(reader, [hit.record_id for hit in found.hits])
     rows = [
         _shown(hit, nearness[hit.label], memories, call.namespace)
         | {"relevance": shown_probability(relevance[hit.label][1])}
@@ -118,7 +122,9 @@ def _search(
         | paths.get(hit.record_id, {})
         for hit in found.hits
     ]
-    return _Found(rows, [relevance[hit.label][0] for hit in found.hits], trusted.nothing, found.degraded, behind)
+    is_missed = bool(ranked.hits) and not rows and found.degraded is None
+    priors = [relevance[hit.label][0] for hit in found.hits]
+    return _Found(rows, priors, trusted.nothing, is_missed, found.degraded, behind)
 
 
 def _deep(query: Query, least: float) -> Query:
@@ -139,9 +145,11 @@ def _corrected(
     return reordered(hits, correction, aligned)
 
 
-def _paths(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
+def _paths(reader: FingerprintReader, ids: Sequence[str]) -> dict[str, Row]:
     """By memory the path over edges from the best result to it, where it has two hops or more."""
-    found = chains(ids, edges_among(cursor, namespace, ids)) if len(ids) > 2 else {}
+    has_ends = reader.indexes.records.counts(reader.cursor)["context_ends"] > 0
+    edges = edges_among(reader.cursor, reader.namespace, ids, has_ends=has_ends) if len(ids) > 2 else []
+    found = chains(ids, edges)
     return {one: {"path": list(path)} for one, path in found.items() if len(path) > 2}
 
 

@@ -16,13 +16,17 @@ from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM
 from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS
-from mcp_ingress.toolsets.context_graph.recalls import leave_results
+from mcp_ingress.toolsets.context_graph.reader import reader_of
+from mcp_ingress.toolsets.context_graph.recalls import leave_miss, leave_results
+from mcp_ingress.toolsets.context_graph.session_state import moment
 from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, read_contents, unknown_vector
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.attention import MODULATORS
 from processors.context_graph.read.goals import Purposes
+from processors.context_graph.read.state import read_levels
 from processors.context_graph.read.teleology import CANDIDATES, MOST_CANDIDATES, Compared, compare, read_synergy
 from processors.context_graph.rules import strategies
-from processors.context_graph.rules.fusion import trust
+from processors.context_graph.rules.attention import near_enough
+from processors.context_graph.rules.fusion import confidences
 from processors.context_graph.rules.groups import GROUPS, VIEW_COUNT, named
 from processors.context_graph.rules.memories import TOOLSET, query_vector_id
 from storage.search.index_set import IndexSet
@@ -43,7 +47,7 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
     asked, query_id = await _asked(call, arguments)
 
     found, used, rows = await _searched(call, asked, arguments)
-    _leave(call, query_id, found, rows)
+    await _leave(call, query_id, found, rows)
     notes: dict[str, Any] = asked.told | ({} if is_fresh else {"stale": True})
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
@@ -65,16 +69,23 @@ async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any
     def compared(
         cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
     ) -> tuple[Compared, str, list[Row]]:
-        embedder, cache = call.services.embedder, call.part(FingerprintCache)
-        reader = FingerprintReader(cursor, indexes, embedder, cache, call.namespace)
+        reader = reader_of(call, cursor)
         found = compare(reader, call.part(Purposes), query, prefetched, call.clock.now(), asked.memory_id)
-        used, rows = _best(found, read_synergy(cursor, call.namespace), asked, arguments)
+        least = _near_enough(cursor, call, arguments["min_similarity"])
+        used, rows = _best(found, read_synergy(reader), asked, {**arguments, "min_similarity": least})
         contents = read_contents(cursor, call.namespace, [row["id"] for row in rows])
         return found, used, [{**row, "content": contents[row["id"]]} for row in rows if row["id"] in contents]
 
     has_choice = any(name in arguments for name in ("specific_groups", "specific_embedder"))
     most = MOST_CANDIDATES if has_choice else min(max(CANDIDATES, arguments["max_results"]), MOST_CANDIDATES)
     return await call.search(asked.text, Filter(call.namespace, toolsets=(TOOLSET,)), most, compared)
+
+
+def _near_enough(cursor: duckdb.DuckDBPyConnection, call: Call, least: float) -> float:
+    """The similarity that is asked for: less of it while noradrenaline is raised."""
+    if least <= 0 or not call.services.may_hold(MODULATORS, (call.namespace,)):
+        return least
+    return near_enough(least, read_levels(cursor, call.namespace, moment(call)))
 
 
 def _check(arguments: Mapping[str, Any]) -> None:
@@ -125,7 +136,7 @@ def _best(
     if view is not None:
         used, similarity = f"E{view + 1}", strategies.one_view(found.alignments, view)
     order = [int(at) for at in np.argsort(-similarity, kind="stable") if similarity[at] >= arguments["min_similarity"]]
-    dominant = strategies.dominant_views(found.alignments)
+    dominant, confidence = strategies.dominant_views(found.alignments), confidences(found.alignments, synergy)
     rows = []
     for rank, at in enumerate(order[: arguments["max_results"]], 1):
         row = {
@@ -140,7 +151,7 @@ def _best(
                 "purpose_vector": _number(scores.purpose[at]),
                 "cross_correlations": _number(scores.correlations[at]),
                 "group_alignments": _number(scores.groups[at]),
-                "confidence": _number(trust(found.alignments[at], synergy).value),
+                "confidence": _number(confidence[at]),
                 "per_group": {name: _number(value) for name, value in named(scores.per_group[at]).items()},
                 "per_embedder": [_number(value) for value in found.alignments[at]],
             }
@@ -148,7 +159,8 @@ def _best(
     return used, rows
 
 
-def _leave(call: Call, query_id: str, found: Compared, rows: list[Row]) -> None:
+async def _leave(call: Call, query_id: str, found: Compared, rows: list[Row]) -> None:
+    """What the search leaves on the log: its results, or that it left out all that it found."""
     places = {identity: place for place, identity in enumerate(found.ids)}
     results = [
         {
@@ -159,6 +171,8 @@ def _leave(call: Call, query_id: str, found: Compared, rows: list[Row]) -> None:
         for row in rows
     ]
     leave_results(call, "search_teleological", query_id, results)
+    is_missed = bool(found.ids) and not rows and found.degraded is None
+    await leave_miss(call, "search_teleological", query_id, is_missed=is_missed)
 
 
 def _number(value: float) -> float | None:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import duckdb
 
 from mcp_ingress.call import Call
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.drift import DriftCache
 from processors.context_graph.read.ego import read_ego
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.state import Coupled
 from processors.context_graph.rules.ego import Ego
@@ -51,7 +51,6 @@ def state_name(coupled: Coupled, now: datetime) -> tuple[str, str]:
 def ego_of(cursor: duckdb.DuckDBPyConnection, call: Call, session_id: str) -> Ego:
     """The ego of a session of the call's namespace."""
     services = call.services
-    cache = call.part(FingerprintCache)
     with services.indexes.searching():
-        reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+        reader = reader_of(call, cursor)
         return read_ego(reader, call.part(Purposes), call.part(DriftCache), session_id)

@@ -12,8 +12,8 @@ import duckdb
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.consolidation import find_groups
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.rules.consolidation import MIN_SIMILARITY
@@ -46,13 +46,20 @@ async def consolidate(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 def _found(call: Call, arguments: Mapping[str, Any], until: float, cursor: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """Raises Refused for `semantic` without a goal."""
     services = call.services
-    cache = call.part(FingerprintCache)
-    reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+    reader = reader_of(call, cursor)
     strategy, most, least = (arguments[name] for name in ("strategy", "max_memories", "min_similarity"))
     largest = int(services.log.largest(MEMORY.name) * SHARE)
     try:
-        purposes, alignments = call.part(Purposes), call.part(GoalAlignments)
-        return find_groups(reader, purposes, alignments, strategy, most, least, until=until, largest=largest)
+        return find_groups(
+            reader,
+            call.part(Purposes),
+            call.part(GoalAlignments),
+            strategy,
+            most,
+            least,
+            is_over=lambda: time.monotonic() > until,
+            largest=largest,
+        )
     except Refused as error:
         remedy = "Call `auto_bootstrap_north_star` first, or choose the strategy `similarity`."
         raise Refused(

@@ -13,8 +13,8 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM, follow
+from mcp_ingress.toolsets.context_graph.reader import reader_of
 from mcp_ingress.toolsets.context_graph.vector_queries import find_recall, find_vector
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
 from processors.context_graph.rules.synergy import FEEDBACK, RATE, UPDATE_SCOPES
 from processors.context_graph.rules.views.alignment import alignments
 from streams.errors import Refused
@@ -70,8 +70,7 @@ def _compared(
 ) -> list[float | None] | None:
     """The alignments of two memories, or of a vector's memory and another; None where one is not there."""
     services = call.services
-    cache = call.part(FingerprintCache)
-    reader = FingerprintReader(cursor, services.indexes, services.embedder, cache, call.namespace)
+    reader = reader_of(call, cursor)
     query = find_vector(cursor, call.namespace, query_id)
     if query is None or query.memory_id is None:
         return None

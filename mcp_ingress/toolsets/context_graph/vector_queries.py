@@ -12,6 +12,7 @@ import numpy as np
 from processors.context_graph.read.ends import followed
 from storage.statements import execute, marks
 from streams.errors import Refused
+from streams.ids import document_label
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ def read_contents(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequen
     """Memory id -> its content."""
     if not ids:
         return {}
-    rows: list[Any] = cursor.execute(
-        f"SELECT memory_id, content FROM context_memories WHERE namespace = ? AND memory_id IN ({marks(ids)})",
-        [namespace, *ids],
+    labels = [document_label(namespace, one) for one in ids]
+    rows = execute(
+        cursor,
+        f"SELECT memory_id, content FROM context_memories WHERE label IN ({marks(labels)}) AND namespace = ?",
+        [*labels, namespace],
     ).fetchall()
     return dict(rows)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from processors.context_graph.read.duplicates import find_duplicates, read_living
+from processors.context_graph.read.duplicates import find_duplicates, read_living, read_near
 from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes, read_north_star
@@ -34,21 +34,25 @@ def find_groups(
     most: int,
     least: float,
     *,
-    until: float,
+    is_over: Callable[[], bool],
     largest: int,
     most_groups: int | None = None,
+    with_near: bool = False,
 ) -> dict[str, Any]:
     """The findings of a `context.memories.merged`, of the `most` memories that were stored last.
 
-    `until`: monotonic time at which it ends with what it has; `largest`: bytes that its groups may take.
+    `with_near`: and of those near to them, however old. `is_over`: whether it is to end with what it has;
+    `largest`: bytes that its groups may take.
     `is_partial`: there is more than that. Raises Refused with reason `no_north_star` for `semantic` without a goal.
     """
     goal = read_north_star(reader.cursor, reader.namespace)
     if strategy == SEMANTIC and goal is None:
         raise Refused("No goal is known that memories could be near to.", reason=NO_NORTH_STAR)
     memories = read_living(reader.cursor, reader.namespace, most)
+    if with_near:
+        memories += read_near(reader.cursor, reader.indexes, reader.namespace, memories, least, is_over)
     chosen = functools.partial(_fitting, reader, purposes, alignments, goal, strategy)
-    found = find_duplicates(reader.indexes, memories, least, chosen, until)
+    found = find_duplicates(reader.indexes, memories, least, chosen, is_over)
     groups = grouped(found.pairs, functools.partial(say_the_same, ordinary=found.ordinary))
     made = [event_group(reader.namespace, group) for group in groups]
     kept = fitting((group for group in made[:most_groups] if group is not None), largest)

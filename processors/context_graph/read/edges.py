@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -33,12 +33,19 @@ def edges_of(
     kinds: Collection[str] | None = None,
 ) -> list[Edge]:
     """The edges at these memories, or at those that stand for them, as `read_edges` gives them."""
-    return _read_at(cursor, namespace, memory_ids, kinds, ("source_id", "target_id"))
+    successors = _read_successors(cursor, namespace)
+    return _read_at(cursor, namespace, memory_ids, kinds, ("source_id", "target_id"), successors)
 
 
-def edges_among(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str]) -> list[Edge]:
-    """The edges with both ends among these memories, as `edges_of` gives them: a millisecond for ten."""
-    return _read_at(cursor, namespace, memory_ids, None, ("source_id",), is_within=True)
+def edges_among(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Collection[str], *, has_ends: bool = True
+) -> list[Edge]:
+    """The edges with both ends among these memories, as `edges_of` gives them: a millisecond for ten.
+
+    `has_ends`: whether any memory has ended; where none has, it is not asked which.
+    """
+    successors = _read_successors(cursor, namespace) if has_ends else {}
+    return _read_at(cursor, namespace, memory_ids, None, ("source_id",), successors, is_within=True)
 
 
 def _read_at(
@@ -47,11 +54,11 @@ def _read_at(
     memory_ids: Collection[str],
     kinds: Collection[str] | None,
     columns: Sequence[str],
+    successors: Mapping[str, str],
     *,
     is_within: bool = False,
 ) -> list[Edge]:
     """The edges that have one of these memories in one of the columns, each of which has an index."""
-    successors = _read_successors(cursor, namespace)
     asked = {successors.get(one, one) for one in memory_ids}
     ends = asked.union(one for one, successor in successors.items() if successor in asked)
     if not ends:

@@ -1,14 +1,11 @@
 """Fingerprints of stored memories, and of a text that was just encoded.
 
-Nothing is stored for them: vectors, token vectors and word pieces are in the indexes, the rest follows from text and
-time. What follows from a text alone is kept of the last few thousand.
+Vectors, token vectors and word pieces are in the indexes, the rest follows from text and time (`memory_texts`).
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,26 +13,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from processors.context_graph.read.edges import edges_of
+from processors.context_graph.read.memory_texts import FingerprintCache, MemoryText, MemoryTexts, StoredTokens
 from processors.context_graph.read.view_models import encode_for_views
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.fingerprint import (
     MAX_CHARS,
-    MAX_TOKENS,
     Fingerprint,
-    TextFeatures,
     TokenFeatures,
     fingerprint,
     text_features,
     token_features,
 )
 from processors.context_graph.rules.views.lexical import EVEN, Rarity, term_number
-from processors.context_graph.rules.views.pools import Pools
-from processors.context_graph.rules.views.spans import MarkedSpans
 from processors.context_graph.rules.views.times import Moment
 from processors.embedding.model import TokenEmbedder
 from storage.search.records.filter import Filter
 from storage.search.vectors.model_vector import ModelVector, mean_vector
-from storage.search.vectors.token_vectors import quantise, unit, unpack_body
+from storage.search.vectors.token_vectors import quantise, unit
 from storage.search.words.analyzer import query_terms
 from storage.statements import execute
 from streams.ids import document_label
@@ -48,32 +42,13 @@ if TYPE_CHECKING:
     from processors.embedding.model import Embedder
     from processors.embedding.query import EncodedQuery
     from storage.search.index_set import IndexSet
-    from storage.search.records.passages import Passage
-    from storage.search.vectors.dense_space import DenseSpace
     from storage.search.vectors.view_spaces import ViewSpace
 
 NEIGHBOURS = 5
 """A text's neighbours are this many of the nearest memories; a memory's those that it has edges to, if any."""
-CACHED_MEMORIES = 4096
-"""About 20 MB."""
 _GRAPH = 8
 MOST_TERMS = 256
 """This many of a query's terms count at most in E13."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    """The stored tokens of a text: each passage's place, None of a short text, ids and int8 rows."""
-
-    parts: Sequence[tuple[Passage | None, np.ndarray, np.ndarray]]
-
-    @property
-    def ids(self) -> np.ndarray:
-        return np.concatenate([ids for _, ids, _ in self.parts])[:MAX_TOKENS]
-
-    @property
-    def codes(self) -> np.ndarray:
-        return np.concatenate([codes for _, _, codes in self.parts])[:MAX_TOKENS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,40 +79,6 @@ class _Neighbours:
     mean: np.ndarray | None
 
 
-@dataclass(frozen=True, slots=True)
-class _MemoryText:
-    """What of a stored memory never changes under one model, but for its vectors."""
-
-    moment: Moment
-    features: TextFeatures
-    pools: Pools | None
-
-
-class FingerprintCache:
-    """What follows from the texts of the memories that were asked for last. Any number of threads."""
-
-    def __init__(self, size: int = CACHED_MEMORIES) -> None:
-        self._memories: OrderedDict[tuple[str, int], _MemoryText] = OrderedDict()
-        self._size = size
-        self._lock = threading.Lock()
-
-    def known(self, space: str, labels: Sequence[int]) -> dict[int, _MemoryText]:
-        """Those of these labels that are here, as the model of a space has them."""
-        with self._lock:
-            found = {label: self._memories[space, label] for label in labels if (space, label) in self._memories}
-            for label in found:
-                self._memories.move_to_end((space, label))
-        return found
-
-    def keep(self, space: str, memories: dict[int, _MemoryText]) -> None:
-        """Remember these; those unused for longest go."""
-        with self._lock:
-            for label, one in memories.items():
-                self._memories[space, label] = one
-            while len(self._memories) > self._size:
-                self._memories.popitem(last=False)
-
-
 @dataclass(frozen=True)
 class FingerprintReader:
     """Reads fingerprints of one namespace. It is for one read on one thread; the cache is shared.
@@ -150,11 +91,14 @@ class FingerprintReader:
     embedder: Embedder | None
     cache: FingerprintCache
     namespace: str
+    may_hold: Callable[[str, tuple[str, ...]], bool] = lambda table, key: True
+    """False of a table and a primary key that the store surely has no row for: then it is not asked for one."""
 
     @cached_property
-    def _token_embedder(self) -> TokenEmbedder | None:
-        """The embedder when it gives tokens: to ask that of it takes as long as to find a text's."""
-        return self.embedder if isinstance(self.embedder, TokenEmbedder) else None
+    def _texts(self) -> MemoryTexts:
+        """With the embedder when it gives tokens: to ask that of it takes as long as to find a text's."""
+        embedder = self.embedder if isinstance(self.embedder, TokenEmbedder) else None
+        return MemoryTexts(self.cursor, self.indexes, embedder, self.cache, self.namespace)
 
     @cached_property
     def _of_models(self) -> Mapping[int, ViewSpace]:
@@ -174,15 +118,8 @@ class FingerprintReader:
         """
         labels = [document_label(self.namespace, one) for one in ids]
         live = self.indexes.spaces.live
-        space = "" if live is None else live.model.space
-        tokens = {} if live is None else {label: found for label in labels if (found := self._tokens(live, label))}
-        memories = self.cache.known(space, labels)
-        if missing := [label for label in labels if label not in memories]:
-            read = self._read(missing, tokens)
-            # with such a model one without tokens waits for its vectors
-            whole = {label: one for label, one in read.items() if one.pools or self._token_embedder is None}
-            self.cache.keep(space, whole)
-            memories |= read
+        tokens = {} if live is None else self._texts.tokens(live, labels)
+        memories = self._texts.read(labels, tokens)
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
         of_models = {view: space.vectors(labels) for view, space in self._of_models.items()}
         return [
@@ -201,9 +138,9 @@ class FingerprintReader:
     def _fingerprint(
         self,
         memory_id: str,
-        memory: _MemoryText,
+        memory: MemoryText,
         vector: np.ndarray | None,
-        tokens: _Tokens | None,
+        tokens: StoredTokens | None,
         of_models: Mapping[int, ModelVector],
     ) -> Fingerprint:
         made = None if tokens is None else TokenFeatures(tokens.ids, tokens.codes, memory.pools)
@@ -234,7 +171,7 @@ class FingerprintReader:
             content = encoded.tokens.content
             kept = content if content.any() else np.ones(len(content), bool)
             ids = encoded.tokens.ids[kept]
-            starts = self._starts(text[:MAX_CHARS], ids) if features.spans else None
+            starts = self._texts.starts(text[:MAX_CHARS], ids) if features.spans else None
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
         moment = self._moment_after_all(at.timestamp(), session_id)
         vector = encoded.vector if is_live else None
@@ -267,55 +204,10 @@ class FingerprintReader:
         both = None if mean is None else mean_vector([own, mean])
         return of_models if both is None else {**of_models, _GRAPH: both}
 
-    def _read(self, labels: Sequence[int], tokens: Mapping[int, _Tokens]) -> dict[int, _MemoryText]:
-        rows = execute(
-            self.cursor,
-            f'SELECT label, kind, left(text, {MAX_CHARS}), epoch(created_at), session_id, "offset" FROM documents '
-            "WHERE label IN (SELECT unnest(?::BIGINT[])) AND namespace = ?",
-            [list(labels), self.namespace],
-        ).fetchall()
-        places = self._places({row[4] for row in rows if row[4] is not None}, labels)
-        found = {}
-        for label, kind, text, at, session_id, position in rows:
-            features = text_features(text, kind)
-            pools = self._pools(text, features.spans, tokens[label]) if label in tokens else None
-            found[label] = _MemoryText(Moment(at, session_id, places.get(label), position), features, pools)
-        return found
-
-    def _places(self, sessions: set[str], labels: Sequence[int]) -> dict[int, int]:
-        """The place from 0 in these sessions of each of these memories, by label."""
-        if not sessions:
-            return {}
-        rows = execute(
-            self.cursor,
-            'FROM (SELECT label, row_number() OVER (PARTITION BY session_id ORDER BY "offset", label) - 1 AS place '
-            "FROM documents WHERE namespace = ? AND toolset = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))) "
-            "SELECT label, place WHERE label IN (SELECT unnest(?::BIGINT[]))",
-            [self.namespace, TOOLSET, sorted(sessions), list(labels)],
-        ).fetchall()
-        return dict(rows)
-
     def _moment_after_all(self, at: float, session_id: str | None) -> Moment:
-        row = execute(
-            self.cursor,
-            'SELECT coalesce(max("offset") + 1, 0), count(*) FILTER (session_id = ?) FROM documents '
-            "WHERE namespace = ? AND toolset = ?",
-            [session_id, self.namespace, TOOLSET],
-        ).fetchone()
-        position, place = row if row is not None else (0, 0)
-        return Moment(at, session_id, None if session_id is None else place, position)
-
-    def _tokens(self, live: DenseSpace, label: int) -> _Tokens | None:
-        """The tokens that are stored of a text, of a long one those of its first passages; None without any."""
-        passages = self.indexes.records.passages
-        parts, count = [], 0
-        for part in passages.parts(label) or (label,):
-            ids, codes = unpack_body(live.tokens.packed_body(part))
-            parts.append((passages.passage(part), ids, codes))
-            count += len(ids)
-            if count >= MAX_TOKENS:
-                break
-        return _Tokens(parts) if count else None
+        position, sessions, _ = self.cache.places.view(self.cursor, self.namespace)
+        place = None if session_id is None else sessions.get(session_id, 0)
+        return Moment(at, session_id, place, position)
 
     def placed(self, labels: Sequence[int]) -> list[PlacedTokens]:
         """The memories with these labels whose tokens are stored, and where these stand in the text."""
@@ -326,38 +218,15 @@ class FingerprintReader:
             [list(labels), self.namespace, TOOLSET],
         ).fetchall()
         live, found = self.indexes.spaces.live, []
+        tokens = {} if live is None else self._texts.tokens(live, labels)
         for label, memory_id, text, position in rows:
-            tokens = None if live is None else self._tokens(live, label)
-            starts = None if tokens is None else self._text_starts(text, tokens)
-            if tokens is not None and starts is not None:
-                count = min(len(starts), len(tokens.ids))
-                kept = tokens.ids[:count], tokens.codes[:count], starts[:count]
+            own = tokens.get(label)
+            starts = None if own is None else self._texts.text_starts(text, own)
+            if own is not None and starts is not None:
+                count = min(len(starts), len(own.ids))
+                kept = own.ids[:count], own.codes[:count], starts[:count]
                 found.append(PlacedTokens(memory_id, label, text, position, *kept))
         return found
-
-    def _pools(self, text: str, spans: MarkedSpans, tokens: _Tokens) -> Pools | None:
-        """The pools of a stored text: the tokens of each passage are found in it, where it has spans."""
-        starts = self._text_starts(text, tokens) if spans else None
-        return token_features(tokens.ids, tokens.codes, starts, spans).pools
-
-    def _text_starts(self, text: str, tokens: _Tokens) -> np.ndarray | None:
-        """Where the tokens of a stored text begin in it, by passage; None where they are another text's."""
-        starts = []
-        for passage, ids, _ in tokens.parts:
-            begin, end = (0, len(text)) if passage is None else (passage.start, passage.end)
-            inner = self._starts(text[begin:end], ids)
-            if inner is None:
-                return None
-            starts.append(inner + begin)
-        return np.concatenate(starts) if starts else None
-
-    def _starts(self, text: str, ids: np.ndarray) -> np.ndarray | None:
-        """Where each of these word pieces begins in a text; None where they are not this text's."""
-        if self._token_embedder is None:
-            return None
-        [pieces] = self._token_embedder.piece_starts([text])
-        same = np.array_equal(pieces.ids[: len(ids)], ids)
-        return pieces.starts[: len(ids)] if same else None
 
     def _neighbours(self, one: Fingerprint) -> _Neighbours | None:
         """What a memory has edges to, by their weights, else the nearest others. None without a vector."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 CENTRE_MEMBERS = 64
 """This many of a goal's memories make its centre at most."""
 _MOST_PURPOSES = 256
+GOALS = "context_goals"
 _COLUMNS = (
     "goal_id, level, goal_text, medoid_id, member_ids, parent_goal_id, confidence, coherence, dominant_embedders, "
     "created_at, parent_alignment"

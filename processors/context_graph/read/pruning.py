@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,14 +24,16 @@ LEFT JOIN (
 WHERE s.namespace = $1 AND s.status = 'active'"""
 
 
-def read_standings(reader: FingerprintReader, now: datetime, until: float) -> tuple[list[Standing], bool]:
+def read_standings(
+    reader: FingerprintReader, now: datetime, is_over: Callable[[], bool]
+) -> tuple[list[Standing], bool]:
     """How each memory stands at a time (UTC without a zone), those stored last first.
 
-    The second value: whether there was time, until that monotonic one, to compare all memories with each other.
+    The second value: whether all memories were compared with each other before the time for it was over.
     """
     memories = read_living(reader.cursor, reader.namespace)
     states = {row[0]: row[1:] for row in execute(reader.cursor, _STATES, [reader.namespace]).fetchall()}
-    found = find_duplicates(reader.indexes, memories, NEAR_DUPLICATE, _all, until)
+    found = find_duplicates(reader.indexes, memories, NEAR_DUPLICATE, _all, is_over)
     redundant = _redundant(found.pairs, states)
     return [
         _standing(memory, states[memory.memory_id], now, redundant.get(memory.memory_id))

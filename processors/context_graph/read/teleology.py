@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
-from processors.context_graph.read.goals import Purposes, purpose_of
+from processors.context_graph.read.goals import GOALS, Purposes, purpose_of
 from processors.context_graph.rules import synergy
-from processors.context_graph.rules.goals import Goal
+from processors.context_graph.rules.goals import Goal, north_star_id
 from processors.context_graph.rules.groups import VIEW_COUNT
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments
@@ -112,7 +112,8 @@ def mean_alignment(aligned: np.ndarray) -> float:
 
 def purpose(reader: FingerprintReader, purposes: Purposes) -> Purpose:
     """The North Star's centre; until there is one, the centre of the first memories."""
-    goal = purposes.north_star(reader.cursor, reader.namespace)
+    has_goal = reader.may_hold(GOALS, (reader.namespace, north_star_id(reader.namespace)))
+    goal = purposes.north_star(reader.cursor, reader.namespace) if has_goal else None
     if goal is not None and (found := purpose_of(reader, purposes, goal)) is not None:
         return Purpose(found, goal)
     return Purpose(_provisional(reader, purposes))
@@ -132,9 +133,12 @@ def _provisional(reader: FingerprintReader, purposes: Purposes) -> Fingerprint |
     return found
 
 
-def read_synergy(cursor: duckdb.DuckDBPyConnection, namespace: str) -> np.ndarray:
+def read_synergy(reader: FingerprintReader) -> np.ndarray:
     """[13, 13]: the synergy matrix as judged results have left it."""
-    row = execute(cursor, "SELECT pairs FROM context_synergy WHERE namespace = ?", [namespace]).fetchone()
+    if not reader.may_hold("context_synergy", (reader.namespace,)):
+        return synergy.INITIAL
+    query = "SELECT pairs FROM context_synergy WHERE namespace = ?"
+    row = execute(reader.cursor, query, [reader.namespace]).fetchone()
     return synergy.INITIAL if row is None else synergy.from_pairs(row[0])
 
 

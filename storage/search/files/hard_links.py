@@ -4,23 +4,60 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 
 
-def linker(source: Path) -> Callable[[Path], None]:
-    return lambda path: link(source, path)
+class SnapshotFile(ABC):
+    """Writes a file of a snapshot, and recognises one that it need not write again."""
+
+    @abstractmethod
+    def __call__(self, path: Path) -> None:
+        """Write it under a new name. Raises FileNotFoundError where its source has changed meanwhile."""
+
+    @abstractmethod
+    def is_at(self, path: Path) -> bool:
+        """Whether a file of the snapshot before is the same."""
 
 
-def copier(source: Path, body: bytes) -> Callable[[Path], None]:
-    """Writes the body. The source must still say the same: only then all its segments have been linked."""
+@dataclass(frozen=True, slots=True)
+class HardLink(SnapshotFile):
+    """A hard link of a source that never changes and is on disk, as what tantivy has committed is."""
 
-    def copy(path: Path) -> None:
-        if source.name == "meta.json" and source.read_bytes() != body:
-            raise FileNotFoundError(source)
-        path.write_bytes(body)
+    source: Path
 
-    return copy
+    def __call__(self, path: Path) -> None:
+        link(self.source, path)
+
+    def is_at(self, path: Path) -> bool:
+        try:
+            return os.path.samefile(self.source, path)
+        except FileNotFoundError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(SnapshotFile):
+    """Writes a body. The source must still say the same: only then all its segments have been linked."""
+
+    source: Path
+    body: bytes
+
+    def __call__(self, path: Path) -> None:
+        self._check()
+        path.write_bytes(self.body)
+
+    def is_at(self, path: Path) -> bool:
+        self._check()
+        try:
+            return path.read_bytes() == self.body
+        except FileNotFoundError:
+            return False
+
+    def _check(self) -> None:
+        if self.source.name == "meta.json" and self.source.read_bytes() != self.body:
+            raise FileNotFoundError(self.source)
 
 
 def link(source: Path, target: Path) -> None:

@@ -2,7 +2,8 @@
 
     write each file under a new name, fsync → manifest.json (atomically) → delete what it does not name
 
-The rename is the only moment at which the directory changes meaning; a crash before it leaves the old content valid.
+A file of a snapshot that the directory has already stays under its name, and is neither synced nor read again. The
+rename is the only moment at which the directory changes meaning; a crash before it leaves the old content valid.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import orjson
 
 from storage.atomic_file import atomic_file
+from storage.search.files.hard_links import HardLink, SnapshotFile
 from streams.failpoints import hit
 from streams.files import sync
 
@@ -37,14 +39,18 @@ def seal(directory: Path, writers: Mapping[str, Callable[[Path], None]], facts: 
     An OSError (disk full) passes through; the former content stays valid.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    generation = _generation(directory) + 1
+    generation, former = _generation(directory) + 1, _part(directory, "files") or {}
     entries: dict[str, dict[str, Any]] = {}
     for name, write in writers.items():
+        if name in former and isinstance(write, SnapshotFile) and write.is_at(directory / former[name]["file"]):
+            entries[name] = former[name]
+            continue
         path = directory / f"{generation}-{name}"
         path.unlink(missing_ok=True)
         write(path)
         hit("mid_index_save")
-        sync(path)
+        if not (isinstance(write, HardLink) and write.is_at(path)):  # the source of a link is on disk
+            sync(path)
         entries[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
     body = orjson.dumps(
         {"format": FORMAT, "generation": generation, "facts": dict(facts), "files": entries},
@@ -72,12 +78,8 @@ def open_sealed(directory: Path) -> Sealed | None:
 
 
 def sealed_facts(directory: Path) -> Mapping[str, Any] | None:
-    """The facts alone, without looking into the files; None when there is no whole manifest."""
-    try:
-        facts: Mapping[str, Any] = _manifest(directory)["facts"]
-        return facts
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    """The facts alone, without looking into the files; None without a whole manifest."""
+    return _part(directory, "facts")
 
 
 def is_ahead(directory: Path, positions: Mapping[str, int]) -> bool:
@@ -98,6 +100,15 @@ def _manifest(directory: Path) -> dict[str, Any]:
     if manifest["format"] != FORMAT:
         raise ValueError("another format")
     return manifest
+
+
+def _part(directory: Path, name: str) -> dict[str, Any] | None:
+    """A part of the manifest; None without a whole one."""
+    try:
+        part: dict[str, Any] = _manifest(directory)[name]
+        return part
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def _generation(directory: Path) -> int:

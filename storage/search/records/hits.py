@@ -5,13 +5,15 @@ Only labels that the table gave for the filter get here (`filter_cache`), so tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
 import duckdb
 import numpy as np
 
+from storage.search.entries import DocumentEntry
 from storage.search.records.passages import Passage
 from storage.search.records.row_cache import RowCache
 
@@ -67,6 +69,14 @@ class DocumentRows:
         self._hits = RowCache("record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace")
         self._names = RowCache("kind, record_id, created_at")
 
+    def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Read the newest rows, so that the first searches need not."""
+        self._hits.load(cursor)
+
+    def add(self, entries: Iterable[DocumentEntry]) -> None:
+        """Take in committed documents. What an entry does not tell is read when it is asked for."""
+        self._hits.keep({entry.label: row for entry in entries if (row := _row(entry)) is not None})
+
     def best(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
     ) -> dict[int, SearchHit]:
@@ -102,10 +112,28 @@ class DocumentRows:
 
         What is not there any more is left out.
         """
-        rows = self._names.read(cursor, (label for group in groups for label in group))
+        rows = self._named(cursor, [label for group in groups for label in group])
         return [[rows[label][:2] for label in group if label in rows] for group in groups]
 
     def dates(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:
         """label -> (created_at, record id) of those that are documents."""
-        rows = self._names.read(cursor, labels)
+        rows = self._named(cursor, labels)
         return {label: (created_at, record_id) for label, (_, record_id, created_at) in rows.items()}
+
+    def _named(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[str, str, datetime]]:
+        """label -> kind, record id and time: of whole rows that are known, else read without their texts."""
+        known = self._hits.known(labels)
+        named = {label: (row[1], row[0], row[6]) for label, row in known.items()}
+        if len(named) < len(labels):
+            named |= self._names.read(cursor, [label for label in labels if label not in named])
+        return named
+
+
+def _row(entry: DocumentEntry) -> tuple[Any, ...] | None:
+    """The row of `documents` as it is read; None where the entry does not tell it."""
+    if entry.record_id is None or entry.created_at is None or entry.kind is None:
+        return None
+    moment, (toolset, kind) = entry.created_at, entry.kind
+    created_at = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    about = (entry.record_id, kind, toolset, entry.session_id, entry.domain)
+    return *about, entry.text, created_at, entry.event_id, entry.namespace

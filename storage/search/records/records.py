@@ -54,13 +54,14 @@ class Records:
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
-        self._relations = Relations(self.clusters.merge)
+        self._relations = Relations(self._merge)
         self._values: dict[Hashable, tuple[int, Any]] = {}
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         if not holds_records(cursor):
             return
+        self.documents.load(cursor)
         self.questions.add(read_questions(cursor))
         self.user_records.add(read_user_labels(cursor, self._roles))
         self.timelines.add(read_timelines(cursor))
@@ -70,6 +71,9 @@ class Records:
 
     def apply(self, documents: Sequence[DocumentEntry]) -> None:
         """Take in committed documents."""
+        if not documents:
+            return  # what is known of clusters stays known
+        self.documents.add(documents)
         self.timelines.add(documents)
         self.clusters.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
@@ -86,6 +90,10 @@ class Records:
         self.user_records.remove(labels)
         return gone
 
+    def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:
+        self.clusters.merge(pairs)
+        self.timelines.stand_in(pairs)
+
     def begin_generation(self) -> None:
         """Call after each commit that may change what a search finds."""
         self.generation += 1
@@ -97,7 +105,7 @@ class Records:
         """
         self.begin_generation()
         self.documents = DocumentRows()
-        self._filters, self._relations, self._values = FilterCache(), Relations(self.clusters.merge), {}
+        self._filters, self._relations, self._values = FilterCache(), Relations(self._merge), {}
 
     def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
         """table -> rows, of the tables that the caches follow, as of this generation."""

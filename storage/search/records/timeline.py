@@ -110,6 +110,22 @@ class Timelines:
             self._first[number, 0] = self._last[number, 0] = label
         self._number_of[label] = number
 
+    def stand_in(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Put what records were merged into where the first of them stands, unless it stands earlier.
+
+        `pairs`: (record, what it was merged into), by label. So what was said before and after the one counts for the
+        other, though the merge came later.
+        """
+        with self._changing:
+            for record, head in pairs:
+                number, own = self._number_of.get(record), self._number_of.get(head)
+                if number is None or number == own:
+                    continue
+                timeline, moment = self._of[number]
+                if own is None or moment < self._of[own][1]:
+                    self._remove(head)
+                    self._place(timeline.key, moment, head)
+
     def _labels(self, number: int) -> list[int]:
         return self._crowds.get(number) or [int(self._first[number, 0])]
 
@@ -142,13 +158,16 @@ class Timelines:
         """Take the labels out of their timelines."""
         with self._changing:
             for label in labels:
-                if (number := self._number_of.pop(label, None)) is not None:
-                    left = [other for other in self._labels(number) if other != label]
-                    self._show(number, left)
-                    if number in self._crowds:
-                        self._crowds[number] = left
-                    if not left:
-                        self._end(number)
+                self._remove(label)
+
+    def _remove(self, label: int) -> None:
+        if (number := self._number_of.pop(label, None)) is not None:
+            left = [other for other in self._labels(number) if other != label]
+            self._show(number, left)
+            if number in self._crowds:
+                self._crowds[number] = left
+            if not left:
+                self._end(number)
 
     def _end(self, number: int) -> None:
         """Nothing stands at this moment any more."""

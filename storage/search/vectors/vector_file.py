@@ -75,6 +75,9 @@ class VectorFile:
     def __len__(self) -> int:
         return len(self._places)
 
+    def __contains__(self, label: int) -> bool:
+        return label in self._places
+
     @property
     def size(self) -> int:
         """Bytes on the disk."""

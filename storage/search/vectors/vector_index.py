@@ -63,6 +63,8 @@ class VectorIndex:
         self._graph: hnswlib.Index | None = None
         self._linked = 0
         self._cache = NeighbourCache()
+        self._compared: tuple[tuple[bytes, int, int], np.ndarray] | None = None
+        """The last query with its products with all rows: a search by views asks it twice. Replaced, never changed."""
         self._adding = threading.Lock()
         self._linking = threading.Lock()
 
@@ -157,14 +159,27 @@ class VectorIndex:
         if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
             return [self.search(vector, k, group) for group in groups]
         query = np.asarray(vector, np.float32).reshape(-1)
-        rough = products(self._codes[:count], self._scales[:count], query)
-        return [self._exact(query, k, slice(0, count), rough, group) if len(group) else [] for group in groups]
+        rows = slice(0, count)
+        rough = self._rough(query, rows)
+        return [self._exact(query, k, rows, rough, group) if len(group) else [] for group in groups]
 
     def _nearest(
         self, query: np.ndarray, k: int, rows: slice | np.ndarray, allowed: np.ndarray | None = None
     ) -> Matches:
         """The k nearest of some rows: by their codes all that may be among them, and these compared exactly."""
-        return self._exact(query, k, rows, products(self._codes[rows], self._scales[rows], query), allowed)
+        if isinstance(rows, slice):
+            rough = self._rough(query, rows)
+        else:
+            rough = products(self._codes[rows], self._scales[rows], query)
+        return self._exact(query, k, rows, rough, allowed)
+
+    def _rough(self, query: np.ndarray, rows: slice) -> np.ndarray:
+        """The products of a query with the codes of these rows; of the last query they are known."""
+        key = query.tobytes(), rows.start, rows.stop
+        known = self._compared
+        if known is None or known[0] != key:
+            known = self._compared = key, products(self._codes[rows], self._scales[rows], query)
+        return known[1]
 
     def _exact(
         self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None
@@ -256,7 +271,7 @@ class VectorIndex:
         if GATHERED_SHARE * len(rows) < count:
             rough = products(self._codes[rows], self._scales[rows], query)
         else:
-            rough = products(self._codes[:count], self._scales[:count], query)[rows]
+            rough = self._rough(query, slice(0, count))[rows]
         close = np.flatnonzero(rough >= least - error)
         rough, rows = rough[close], rows[close]
         is_near = rough >= least + error

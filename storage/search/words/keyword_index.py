@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.search.files.hard_links import link
+from storage.search.files.hard_links import SnapshotFile, link
 from storage.search.files.sealed import open_sealed, seal
 from storage.search.records.label_map import ABSENT, places_in
 from storage.search.records.matches import Matches
@@ -354,9 +354,9 @@ class KeywordIndex:
                     if attempt == _SNAPSHOT_TRIES - 1:
                         raise
 
-    def _snapshot(self) -> tuple[dict[str, Callable[[Path], None]], list[dict[str, Any]]]:
+    def _snapshot(self) -> tuple[dict[str, SnapshotFile], list[dict[str, Any]]]:
         """What writes each file; and of each shard its namespace, counts and files by sealed name."""
-        writers: dict[str, Callable[[Path], None]] = {}
+        writers: dict[str, SnapshotFile] = {}
         shards: list[dict[str, Any]] = []
         for namespace, shard in self._shards.items():
             files = {

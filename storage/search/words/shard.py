@@ -6,14 +6,14 @@ So no document of another namespace counts in a score, and none has to be filter
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
-from storage.search.files.hard_links import copier, linker
+from storage.search.files.hard_links import Copy, HardLink, SnapshotFile
 from storage.search.records.label_map import ABSENT, places_in
 from storage.search.records.matches import Matches
 from storage.search.words.tantivy_schema import (
@@ -143,7 +143,7 @@ class Shard:
                 return [hit for hit, keep in zip(hits, kept.tolist(), strict=True) if keep][:k]
             limit = min(limit * 8, searcher.num_docs)
 
-    def snapshot(self) -> dict[str, Callable[[Path], None]]:
+    def snapshot(self) -> dict[str, SnapshotFile]:
         """What writes each file of the committed state, by its name. Raises FileNotFoundError during a merge.
 
         These are the segments that the list in meta.json names now; segment files never change.
@@ -152,12 +152,12 @@ class Shard:
         segments: set[Any] = {
             segment["segment_id"].replace("-", "") for segment in orjson.loads(bodies["meta.json"])["segments"]
         }
-        writers: dict[str, Callable[[Path], None]] = {}
+        writers: dict[str, SnapshotFile] = {}
         for source in sorted(self._directory.iterdir()):
             if source.name.split(".", 1)[0] in segments:
-                writers[source.name] = linker(source)
+                writers[source.name] = HardLink(source)
         for name, body in bodies.items():
-            writers[name] = copier(self._directory / name, body)
+            writers[name] = Copy(self._directory / name, body)
         return writers
 
 

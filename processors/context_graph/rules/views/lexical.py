@@ -62,8 +62,9 @@ def terms_of(text: str) -> Terms:
 
 def pieces_of(ids: np.ndarray) -> Sparse:
     """Word pieces with log(1 + count); the most frequent where there are more than 5 % of all."""
-    numbers, counts = np.unique(ids.astype(np.int64), return_counts=True)
-    return _limited(numbers, counts)
+    ordered = np.sort(ids)
+    first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] + 1))  # `np.unique` takes twice as long for a sentence
+    return _limited(ordered[first].astype(np.int64), np.diff(first, append=len(ordered)))
 
 
 def stems_as_pieces(terms: Terms) -> Sparse:

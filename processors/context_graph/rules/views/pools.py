@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,21 +31,38 @@ def pools_of(vectors: np.ndarray, flags: np.ndarray | None, asked: int | None = 
 
     `asked`: CAUSE or EFFECT in a question for one of them. A span without tokens leaves its pair the whole text.
     """
+    return pools_of_each([(vectors, flags, asked)])[0]
+
+
+def pools_of_each(texts: Sequence[tuple[np.ndarray, np.ndarray | None, int | None]]) -> list[Pools | None]:
+    """What `pools_of` gives of each of several texts: a tenth of its time for fifty."""
+    sums = np.zeros((len(texts), SIDES, texts[0][0].shape[1] if texts else 0), np.float32)
+    are_causal = [_pool(row, *text) for row, text in zip(sums, texts, strict=True)]
+    rows = unit(sums)
+    return [
+        Pools(row, is_causal) if len(text[0]) else None
+        for row, is_causal, text in zip(rows, are_causal, texts, strict=True)
+    ]
+
+
+def _pool(rows: np.ndarray, vectors: np.ndarray, flags: np.ndarray | None, asked: int | None) -> bool:
+    """Put the means of a text into its (4, WIDTH) rows; whether cause and effect are told apart."""
     if not len(vectors):
-        return None
-    rows = np.tile(unit(vectors.mean(0, keepdims=True)), (SIDES, 1))
-    is_causal = False
-    if flags is not None:
-        for pair, (first, second) in enumerate(((CAUSE, EFFECT), (HEAD, TAIL))):
-            known = [kind for kind in (first, second) if flags[kind].any()]
-            if pair == 0 and asked is not None and known:
-                rows[[kind for kind in (first, second) if kind not in known]] = 0
-            elif len(known) < len((first, second)):
-                continue
-            for kind in known:
-                rows[kind] = unit(vectors[flags[kind]].mean(0, keepdims=True))[0]
-            is_causal |= pair == 0
-    return Pools(rows.astype(np.float32), is_causal)
+        return False
+    rows[:] = np.add.reduce(vectors, 0) / len(vectors)
+    if flags is None:
+        return False
+    counts, is_causal = flags.sum(1).tolist(), False
+    for pair, (first, second) in enumerate(((CAUSE, EFFECT), (HEAD, TAIL))):
+        known = [kind for kind in (first, second) if counts[kind]]
+        if pair == 0 and asked is not None and known:
+            rows[[kind for kind in (first, second) if kind not in known]] = 0
+        elif len(known) < len((first, second)):
+            continue
+        for kind in known:
+            rows[kind] = np.add.reduce(vectors[flags[kind]], 0) / counts[kind]
+        is_causal |= pair == 0
+    return is_causal
 
 
 def causal_alignments(query: Pools | None, rows: list[Pools | None]) -> np.ndarray:
