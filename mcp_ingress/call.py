@@ -6,6 +6,7 @@ A tool never writes a table and never decides. A node has one `Services`; each c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -18,7 +19,7 @@ import duckdb
 import orjson
 
 from mcp_ingress.in_flight import InFlight
-from mcp_ingress.services import PartType, Services
+from mcp_ingress.services import PartType, Published, Services
 from processors.embedding.query import encoded_query
 from processors.memory.read.earlier import CHANGES_STAGE, Memory
 from processors.memory.vector_facts import VECTOR_STAGE
@@ -30,11 +31,10 @@ from storage.search.records.filter import Filter
 from storage.search.records.matches import DocumentMatches
 from storage.search.search import prefetch
 from streams.clock import Clock
-from streams.codec import check_size, encode
-from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
+from streams.codec import encode
+from streams.errors import EmbedderUnavailable, Unavailable
 from streams.events import CONNECTION, Event, wire_type
 from streams.ids import derived_id, uuid7
-from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import INVOCATIONS, MEMORY
 
@@ -45,6 +45,8 @@ SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
 """What a search waits a moment for: vectors, and what memories change, so that the newer stands first."""
 MAX_VECTORS = 2000
 """Vectors of other texts that `Call.cosines` keeps in memory."""
+LEAVE_S = 0.2
+"""How long at most a call waits for the log to take what it leaves on the topic of memories."""
 ANSWER_MARGIN_S = 0.3
 """The end of a write's time that its waits leave free, so that it answers `pending` and never `timeout`."""
 
@@ -62,14 +64,6 @@ class ClientConnection:
     open_session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """Where a write went. `spooled`: the log was down, the events lie in the local spool and follow in order."""
-
-    freshness: Freshness
-    spooled: bool = False
-
-
 @dataclass
 class Call:
     """One tool call. `freshness` is the caller's freshness token, else the connection's last writes."""
@@ -85,6 +79,8 @@ class Call:
     """Monotonic time by which the tool has to have answered: no wait goes on beyond it."""
     is_named: bool = False
     """Whether the request id is the caller's own: then this may be a resend."""
+    is_read_only: bool = False
+    """Whether its caller is served no tool that writes: then it leaves nothing on the topic of memories."""
     requested_at: datetime | None = None
     """When the request was first made, if its caller named it: a resend makes the same events, their time too."""
     embedding_behind: int = 0
@@ -124,6 +120,19 @@ class Call:
         """Leave an event of this call on the topic of invocations, in the background: no answer waits for it."""
         self.services.leave_record(INVOCATIONS.name, self.event(short_type, data, subject=self.session_id))
 
+    async def leave_write(self, short_type: str, data: Mapping[str, Any]) -> None:
+        """Leave an event on the topic of memories; nothing of a caller that only reads.
+
+        The connection's next calls see it, if the log takes it soon.
+        """
+        if self.is_read_only:
+            return
+        self.services.leave_record(MEMORY.name, self.event(short_type, data))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                reached = (await self.own_records()).on_topic(MEMORY.name)
+                self.connection.last_writes = self.connection.last_writes.merged(reached)
+
     async def publish(self, *events: tuple[str, Event], states: Memory | None = None) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
 
@@ -132,10 +141,7 @@ class Call:
         RecordRefused for a record that the log would never take, also while it is down.
         """
         records = [encode(topic, event) for topic, event in events]
-        for record in records:
-            check_size(record)
-        self.services.log.check(records)
-        published = await self._append(records)
+        published = await self.services.append(records)
         self.connection.last_writes = self.connection.last_writes.merged(published.freshness)
         written = published.freshness.on_topic(MEMORY.name)
         if states is None:
@@ -143,18 +149,6 @@ class Call:
         else:
             self.services.part(InFlight).add(self.namespace, written, states, self.services.applied)
         return published
-
-    async def _append(self, records: Sequence[Outgoing]) -> Published:
-        spool = self.services.spool
-        if not spool.is_empty:  # what was spooled goes first, so that order holds
-            await spool.append(records)
-            return Published(Freshness(), spooled=True)
-        try:
-            positions = await self.services.log.publish(records, timeout_s=self.services.limits.publish_timeout_s)
-        except LogUnavailable:
-            await spool.append(records)
-            return Published(Freshness(), spooled=True)
-        return Published(Freshness.after(positions))
 
     async def outcome(self, published: Published) -> StoredOutcome | None:
         """What was decided about this request. None when that was not known in `write_wait_s` (answer `pending`)."""

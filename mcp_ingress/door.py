@@ -148,6 +148,7 @@ class Door:
         self.publisher = BackgroundPublisher(services.log)
         services.flush_records, services.leave_record = self.publisher.flush, self.publisher.put
         self.calls = 0
+        self._is_read_only = all(tool.kind == "read" for tool in inventory.tools.values())
         self._ending: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -298,6 +299,7 @@ class Door:
             namespace=visitor.principal.namespace,
             request_id=named or str(uuid7()),
             is_named=named is not None,
+            is_read_only=self._is_read_only or (visitor.catalogue is not None and visitor.catalogue.read_only),
             freshness=visitor.connection.last_writes if token is None else self.services.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=self._session_of(request.arguments, visitor.connection),

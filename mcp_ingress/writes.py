@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from mcp_ingress.call import ANSWER_MARGIN_S, Call, Published
+from mcp_ingress.call import ANSWER_MARGIN_S, Call
+from mcp_ingress.services import Published
 from mcp_ingress.spool import SPOOLED
 from streams.errors import Refused, Unavailable
 from streams.events import Event

@@ -24,6 +24,7 @@ NAMES = (
     "mid_index_rebuild",
     "mid_dream",
     "mid_view",
+    "mid_features",
 )
 
 

@@ -1,4 +1,4 @@
-"""Requests that change the state by which Context Graph searches: coupling, broadcast, modulators."""
+"""What changes the state by which Context Graph searches: coupling, broadcast, modulators, a miss."""
 
 from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, UNIT, obj
 from streams.events import EventType, wire_type
@@ -7,6 +7,7 @@ from streams.topics import MEMORY
 COUPLING_ADJUSTED = wire_type("context.coupling.adjusted")
 WORKSPACE_BROADCAST = wire_type("context.workspace.broadcast")
 MODULATOR_ADJUSTED = wire_type("context.modulator.adjusted")
+MEMORY_MISSED = wire_type("context.memory.missed")
 
 _ASKED = {"session_id": OPTIONAL, "request_id": OPTIONAL}
 
@@ -34,5 +35,11 @@ EVENT_TYPES = (
             {"modulator": {"enum": ["dopamine", "serotonin", "noradrenaline"]}, "delta": {"type": "number"}},
             _ASKED,
         ),
+    ),
+    EventType(
+        MEMORY_MISSED,
+        MEMORY.name,
+        "A search of Context Graph left out all that it found as not similar enough; one in some seconds.",
+        obj({"tool": FILLED, "query_vector_id": FILLED}, {"session_id": OPTIONAL}),
     ),
 )

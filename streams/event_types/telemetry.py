@@ -13,7 +13,15 @@ _TOOL_CALL = obj(
 )
 _TOOL_RESULT = obj(
     {"tool_call_id": FILLED},
-    {"ended_at": TIME, "duration_ms": NUMBER, "is_error": FLAG, "error_type": OPTIONAL, "output_bytes": COUNT},
+    {
+        "tool_name": FILLED,
+        "input": {},
+        "ended_at": TIME,
+        "duration_ms": NUMBER,
+        "is_error": FLAG,
+        "error_type": OPTIONAL,
+        "output_bytes": COUNT,
+    },
 )
 _MODEL_CALL = obj(
     {"message_id": FILLED},

@@ -10,10 +10,10 @@ import pytest
 from mcp_ingress.services import Limits
 from processors.embedding.loader import load_embedder
 from processors.memory.stages.embed import Embed
-from streams.codec import decode, encode
+from streams.codec import decode
 from streams.log.base import Outgoing
 from streams.positions import Position
-from streams.topics import DERIVED, MEMORY
+from streams.topics import MEMORY
 from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
 from tests.talos.node import SmallNode
@@ -32,9 +32,7 @@ class ModelNode(SmallNode):
             for each in decode(self.store.record(outgoing))
             if each.event.type in Embed.accepts
         ]
-        for facts in await self.embed.facts(logged):
-            for fact in facts:
-                self._apply(self.store.record(encode(DERIVED.name, fact)))
+        self._keep(*(fact for facts in await self.embed.facts(logged) for fact in facts))
         return positions
 
 

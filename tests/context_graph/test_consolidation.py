@@ -14,6 +14,7 @@ import pytest
 
 from mcp_ingress.call import ClientConnection
 from mcp_ingress.door import Visitor
+from processors.context_graph.read.duplicates import find_duplicates, read_living
 from processors.context_graph.rules.consolidation import (
     LivingMemory,
     Pair,
@@ -111,6 +112,14 @@ async def test_two_of_three_become_one_that_is_found_for_both(agent: Agent, node
     again = await agent.call("trigger_consolidation")
     assert again["consolidation_result"]["status"] == "nothing_to_do" and again["merged"] == []
     assert again["consolidation_result"]["action_required"] is False
+
+
+async def test_what_was_compared_when_the_time_is_over_counts(agent: Agent, node: ModelNode) -> None:
+    await stored(agent, "The lake is frozen.", "The invoices are rounded.", "The invoices are really rounded.")
+    namespace, indexes = agent._visitor.principal.namespace, node.services.indexes
+    living = await node.services.reader.run(lambda cursor: read_living(cursor, namespace))
+    found = find_duplicates(indexes, living, 0.8, lambda pairs: pairs, lambda: True)
+    assert (len(found.pairs), found.is_complete) == (1, False)
 
 
 async def test_what_differs_in_a_number_stays(agent: Agent) -> None:

@@ -79,7 +79,7 @@ def test_the_hooks_keep_an_edit_and_give_it_to_a_prompt_and_never_forbid_anythin
 def test_each_recipe_runs_as_it_stands(program: Program) -> None:
     recipes = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     recipes.sort(key=lambda recipe: recipe.startswith("thalweg sql"))  # what asks the store comes when there is one
-    assert len(recipes) == 6
+    assert len(recipes) == 7
     Path(program.env["CLAUDE_PROJECT_DIR"], "rounding.py").write_text(EDIT)
     outputs = []
     for recipe in recipes:

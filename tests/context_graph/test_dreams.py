@@ -12,6 +12,7 @@ import pytest
 from mcp_ingress.activity import Activity
 from mcp_ingress.door import Request, Visitor
 from mcp_ingress.toolsets.context_graph.dreams import Dreams
+from streams import failpoints
 from streams.codec import decode, encode
 from streams.event_types.context_dreams import DREAM_REQUESTED
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
@@ -251,6 +252,41 @@ async def test_a_dream_of_a_former_process_is_finished(tmp_path: Path) -> None:
     await node.stop()
 
 
+async def dreamt(sleeper: Sleeper) -> dict[str, Any]:
+    """The report of a dream, however long it takes."""
+    await sleeper.call("trigger_dream", force=True)
+    async with asyncio.timeout(SOON_S):
+        while (status := await sleeper.call("get_dream_status"))["is_dreaming"]:
+            await asyncio.sleep(0.05)
+    report: dict[str, Any] = status["last_report"]
+    return report
+
+
+async def test_a_dream_that_fails_ends_itself_and_its_node_dreams_again(
+    sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await slow(monkeypatch, sleeper)
+    for name, value in (("_name", "mid_dream"), ("_left", 5), ("_kind", "raise")):
+        monkeypatch.setattr(failpoints, name, value)
+    report = await dreamt(sleeper)
+    assert (report["wake_reason"], report["completed"]) == ("error", False)
+    assert report["nrem_report"]["completed"] is False
+
+    of_dream = "FROM context_dream_cycles WHERE dream_id = (SELECT min_by(dream_id, started_at) FROM context_dreams)"
+    assert await sleeper.rows(f"SELECT state, wake_reason, is_complete {of_dream}") == [("Awake", "error", False)]
+    kept = await sleeper.rows("SELECT count(*), count(DISTINCT dream_id) FROM context_edge_changes")
+    counted = report["nrem_report"]["edges_weakened"] + report["nrem_report"]["edges_strengthened"]
+    assert kept == [(counted, 1)] and 0 < counted < 66
+    weights = await sleeper.rows("SELECT count(*) FROM context_edges WHERE kind = 'similar' AND weight < 0.6")
+    assert weights[0][0] >= counted, "what it published before stands in the graph"
+    last = (await sleeper.node.control.status()).to_json()["dreams"]
+    assert (last["dreaming"], last["last"]["dream"]["wake_reason"]) == ({}, "error")
+
+    monkeypatch.undo()
+    assert (await dreamt(sleeper))["wake_reason"] == "cycle_complete"
+    assert (await sleeper.call("get_dream_status"))["completed_cycles"] == 1
+
+
 async def test_it_dreams_by_itself_once_it_is_idle_and_not_again_for_nothing(
     sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +324,19 @@ async def test_a_dream_merges_what_says_the_same_and_counts_it(sleeper: Sleeper)
     assert again["nrem_report"]["memories_replayed"] == 2
     last = (await sleeper.node.control.status()).to_json()["dreams"]["last"]
     assert last["consolidation"]["merged"] == 2
+
+
+async def test_a_dream_merges_what_was_said_again_long_after(sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.dreams.cycle.MERGED_OF", 2)
+    [old, *_, new] = await sleeper.remember(
+        "The build of the shop is green.",
+        "Oslo is far away.",
+        "Invoices are rounded half to even.",
+        "The parser reads one line.",
+        "the build of the shop is green",
+    )
+    assert (await dreamt(sleeper))["nrem_report"]["memories_merged"] == 1
+    assert {row[0] for row in await sleeper.rows("SELECT memory_id FROM context_ends")} == {old, new}
 
 
 async def test_what_tends_memories_wakes_no_dream(sleeper: Sleeper) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from processors.context_graph.read.drift import DriftCache, DriftReader
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.drift import scalar
 from processors.context_graph.rules.drift_series import TIMEFRAMES
 from processors.context_graph.rules.memories import memory_id_of

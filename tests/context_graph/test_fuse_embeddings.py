@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import pytest_asyncio
 
 from processors.context_graph.rules.fusion import METHODS
 from tests.context_graph.test_search_teleological import TEXTS
@@ -21,6 +22,12 @@ async def stored(agent: Agent) -> list[str]:
     return [
         (await agent.call("store_memory", content=text, modality=kind))["fingerprintId"] for text, kind in TEXTS[:4]
     ]
+
+
+@pytest_asyncio.fixture(scope="module")
+async def known(asked: Agent) -> str:
+    """A memory with which all tests of this module ask what is refused."""
+    return (await asked.call("store_memory", content=TEXTS[0][0], modality=TEXTS[0][1]))["fingerprintId"]
 
 
 async def test_each_method_and_synergy_makes_its_own_vector_of_length_one(
@@ -95,8 +102,8 @@ async def test_a_stored_vector_is_searched_with_as_its_memory_by_its_weights(
     ],
 )
 async def test_what_cannot_be_fused_is_refused_with_a_sentence(
-    agent: Agent, stored: list[str], arguments: dict[str, Any], reason: str, field: str
+    asked: Agent, known: str, arguments: dict[str, Any], reason: str, field: str
 ) -> None:
-    refused = await agent.call(TOOL, **({"memory_id": stored[0]} | arguments))
+    refused = await asked.call(TOOL, **({"memory_id": known} | arguments))
     assert (refused["reason"], refused["field"]) == (reason, field), refused["message"]
     assert refused["message"].endswith(".")

@@ -19,6 +19,7 @@ from streams.codec import encode
 from streams.topics import MEMORY
 from tests.processors.harness import Store
 from tests.talos.embedding_node import EmbeddingNode
+from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 
 KURAMOTO = {
@@ -42,7 +43,7 @@ async def inject(agent: Agent, content: str, **more: Any) -> dict[str, Any]:
     return await agent.call("inject_context", content=content, **WHY, **more)
 
 
-def learned(node: EmbeddingNode) -> list[tuple[Any, ...]]:
+def learned(node: SmallNode) -> list[tuple[Any, ...]]:
     return node.store.sql("SELECT interactions, entropy, coherence, learning_score, novel_since FROM context_utl")
 
 
@@ -71,13 +72,13 @@ async def test_the_printed_request_into_an_empty_store_is_all_new(agent: Agent, 
     ],
 )
 async def test_what_cannot_be_measured_is_refused_with_the_argument_and_the_pulse(
-    agent: Agent, node: EmbeddingNode, arguments: dict[str, Any], reason: str, field: str, sentence: str
+    asked: Agent, arguments: dict[str, Any], reason: str, field: str, sentence: str
 ) -> None:
-    answer = await agent.door.call(agent._visitor, Request("inject_context", arguments))
+    answer = await asked.door.call(asked._visitor, Request("inject_context", arguments))
     assert answer.failure is not None and (answer.failure.plane, answer.failure.rpc_code) == ("jsonrpc", -32602)
     assert sentence in answer.body["message"]
     assert (answer.body["reason"], answer.body["field"]) == (reason, field)
-    assert answer.body["_cognitive_pulse"]["quadrant"] == "Hidden" and not learned(node)
+    assert answer.body["_cognitive_pulse"]["quadrant"] == "Hidden" and not learned(asked.node)
 
 
 async def test_the_pulse_has_five_fields_and_follows_what_was_injected_but_not_what_was_stored(

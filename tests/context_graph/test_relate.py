@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from processors.context_graph.read.edges import read_edges
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.memories import memory_id_of
 from processors.context_graph.rules.shortcuts import MIN_CONFIDENCE

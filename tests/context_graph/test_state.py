@@ -114,20 +114,6 @@ async def test_levels_are_raised_inside_their_bounds_and_go_back(agent: Agent, n
     assert state["dopamine"]["level"] == pytest.approx(3.0) and state["derived_parameters"]["is_alert"] is False
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"modulator": "acetylcholine", "delta": 0.1},
-        {"modulator": "caffeine", "delta": 0.1},
-        {"modulator": "dopamine"},
-        {"modulator": "dopamine", "delta": "much"},
-    ],
-)
-async def test_what_cannot_be_adjusted_is_refused(asked: Agent, arguments: dict[str, object]) -> None:
-    refused = await asked.call("adjust_neuromodulator", **arguments)
-    assert refused["success"] is False and refused["message"]
-
-
 async def test_scores_that_are_never_foreseen_raise_acetylcholine(agent: Agent, node: EmbeddingNode) -> None:
     for number in range(12):
         score = {"learning_score": float(number % 2)}

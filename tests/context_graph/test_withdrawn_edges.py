@@ -12,7 +12,7 @@ from processors.context_graph.read.dream_slices import read_shared_causes
 from processors.context_graph.read.dreams import read_counted
 from processors.context_graph.read.edges import edges_among, edges_of, read_edges
 from processors.context_graph.read.pruning import read_standings
-from processors.context_graph.read.steering import read_facts
+from processors.context_graph.read.steering import CountedFollower, read_facts
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.dream_report import DreamReport
 from processors.context_graph.rules.hebb import replay
@@ -134,5 +134,5 @@ def test_it_is_counted_nowhere(node: EmbeddingNode, ids: Mapping[str, str], way:
     of = {one.memory_id: one.connections for one in standings}
     other = node.store.sql("SELECT source_id, target_id FROM context_edge_states")
     assert of == {one: sum(one in pair for pair in other) for one in ids.values()}
-    facts = read_facts(cursor, "default", 0.5)
+    facts = read_facts(cursor, CountedFollower(), "default", 0.5)
     assert facts.connected == len({one for pair in other for one in pair})

@@ -31,7 +31,16 @@ SEED = int(os.environ.get("THALWEG_SEED", "7"))
 RECURRING = [
     name
     for name in NAMES
-    if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild", "mid_view")
+    if name
+    not in (
+        "in_revoke",
+        "mid_index_save",
+        "after_rename",
+        "mid_reembed",
+        "mid_index_rebuild",
+        "mid_view",
+        "mid_features",
+    )
 ]
 """Failpoints that batches pass.
 

@@ -23,9 +23,10 @@ from processors.context_graph.read import dream_slices as slices
 from processors.context_graph.read import dreams as stored
 from processors.context_graph.read.consolidation import find_groups
 from processors.context_graph.read.edges import edges_among, read_edges
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.co_recall import REM, co_recalled
 from processors.context_graph.rules.consolidation import MIN_SIMILARITY, SIMILARITY
 from processors.context_graph.rules.dream_ids import SOURCE, fact_id
@@ -53,10 +54,10 @@ SLICE_S = 0.01
 """How long a slice is to last, about: the next one is made shorter or longer by what this one took."""
 BATCH = 200
 """Changes of edges in one event."""
-MERGES_A_DAY, MERGED_OF = 50, 100
-"""Groups that dreams merge in a day at most, and of how many memories, those stored last."""
-MERGE_S = 0.5
-"""How long the comparing of these takes at most. It yields to callers, and who wakes the dream does not wait for it."""
+MERGES_A_DAY, MERGED_OF = 50, 300
+"""Groups that dreams merge in a day at most; of how many memories, those stored last, and all near them."""
+MERGE_S = 5.0
+"""How long the comparing of these takes at most. It yields to callers, and ends when the dream is woken."""
 DAY = timedelta(days=1)
 WALKS = 10
 """Of one slice."""
@@ -155,7 +156,7 @@ class Cycle:
             yield await self._publish(some)
 
     async def _merge(self) -> Steps:
-        """Merge what says the same, of the memories that were stored last; at most this many groups a day."""
+        """Merge what says the same as a memory that was stored lately; at most this many groups a day."""
         left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY)
         if left > 0 and self._running.store.indexes.spaces.live is not None:
             began = time.perf_counter()
@@ -168,6 +169,7 @@ class Cycle:
         running, services = self._running, self._running.services
         cache = services.part(FingerprintCache)
         reader = FingerprintReader(cursor, running.store.indexes, services.embedder, cache, self._dream.namespace)
+        until = time.monotonic() + MERGE_S
         return find_groups(
             reader,
             services.part(Purposes),
@@ -175,9 +177,10 @@ class Cycle:
             SIMILARITY,
             MERGED_OF,
             MIN_SIMILARITY,
-            until=time.monotonic() + MERGE_S,
+            is_over=lambda: self._dream.woken.is_set() or time.monotonic() > until,
             largest=self._largest,
             most_groups=most_groups,
+            with_near=True,
         )
 
     async def _joined(self, ids: Sequence[str]) -> set[tuple[str, str]]:

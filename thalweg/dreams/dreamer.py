@@ -148,6 +148,7 @@ class Dreamer:
         dream.state = state
         await work.tell()
         began = looked_at = time.perf_counter()
+        completed = False
         try:
             async with aclosing(steps):
                 async for took_s in steps:
@@ -157,8 +158,9 @@ class Dreamer:
                         await self._wake_unwanted(dream)
                     if now - began >= limit_s or await _woken_within(dream, max(took_s, LEAST_REST_S)):
                         break
+            completed = not dream.woken.is_set()
         finally:
-            about = {"duration_ms": _ms(began), "completed": not dream.woken.is_set()}
+            about = {"duration_ms": _ms(began), "completed": completed}
             dream.report = dream.report.with_nrem(**about) if state == "NREM" else dream.report.with_rem(**about)
 
     async def _wake_unwanted(self, dream: Dream) -> None:

@@ -10,7 +10,8 @@ import duckdb
 import numpy as np
 
 from mcp_ingress import writes
-from mcp_ingress.call import Call, Published
+from mcp_ingress.call import Call
+from mcp_ingress.services import Published
 from mcp_ingress.spool import SPOOLED
 from processors.cognitive.config import CognitiveConfig
 from processors.embedding.model import Embedder, encode_documents

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.call import Call, Published
+from mcp_ingress.call import Call
+from mcp_ingress.services import Published
 from mcp_ingress.toolsets.talos.queries import session_exists
 from processors.memory.read.earlier import Memory
 from processors.talos.rules.identifiers import SESSION_ID_FORMAT, is_session_id

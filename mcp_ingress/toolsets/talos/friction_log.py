@@ -6,8 +6,9 @@ import functools
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.call import Call, Published
+from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.services import Published
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence

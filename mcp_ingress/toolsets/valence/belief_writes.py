@@ -9,8 +9,9 @@ from typing import Any
 import duckdb
 
 from mcp_ingress import writes
-from mcp_ingress.call import Call, Published
+from mcp_ingress.call import Call
 from mcp_ingress.contradictions import Contradicted, contradiction_fields, find_contradictions
+from mcp_ingress.services import Published
 from mcp_ingress.toolsets.valence.answers import CREATION_FIELDS, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import EncodedDocument, encoded_document

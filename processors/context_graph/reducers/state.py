@@ -7,7 +7,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from processors.context_graph.rules.modulators import ADJUSTED, BROADCAST_DOPAMINE, Adjusted, Levels, adjusted
+from processors.context_graph.rules.modulators import (
+    ADJUSTED,
+    BROADCAST_DOPAMINE,
+    MISSED_NORADRENALINE,
+    NORADRENALINE,
+    Adjusted,
+    Levels,
+    adjusted,
+)
 from processors.context_graph.rules.oscillators import COUPLING, clamped
 from processors.context_graph.rules.workspace import (
     ALIGNMENT,
@@ -19,7 +27,12 @@ from processors.context_graph.rules.workspace import (
     compete,
 )
 from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
-from streams.event_types.context_state import COUPLING_ADJUSTED, MODULATOR_ADJUSTED, WORKSPACE_BROADCAST
+from streams.event_types.context_state import (
+    COUPLING_ADJUSTED,
+    MEMORY_MISSED,
+    MODULATOR_ADJUSTED,
+    WORKSPACE_BROADCAST,
+)
 from streams.events import Event, LoggedEvent
 
 COUPLINGS, MODULATORS = "context_couplings", "context_modulators"
@@ -44,17 +57,28 @@ def _modulator_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 def _modulated(logged: LoggedEvent, rows: Rows) -> Outcome:
     data = logged.event.data
-    before = levels_at(rows, at(logged.event.time))
-    found = _adjust(rows, logged.event, data["modulator"], data["delta"])
-    levels = {"old_level": getattr(before, data["modulator"]), "new_level": getattr(found.levels, data["modulator"])}
-    cascades = [{"modulator": name, "delta": delta} for name, delta in found.cascades]
+    return _change(rows, logged.event, data["modulator"], data["delta"])
+
+
+def _missed(logged: LoggedEvent, rows: Rows) -> Outcome:
+    """A search that left out all it found: less is asked for, for some seconds."""
+    return _change(rows, logged.event, NORADRENALINE.name, MISSED_NORADRENALINE)
+
+
+def _change(rows: Rows, event: Event, name: str, delta: float) -> Outcome:
+    """Add to one modulator; the outcome says what became of it."""
+    before = levels_at(rows, at(event.time))
+    found = _adjust(rows, event, name, delta)
+    cascades = [{"modulator": other, "delta": step} for other, step in found.cascades]
     return Outcome(
         result={
-            **levels,
-            "delta_requested": data["delta"],
+            "modulator": name,
+            "old_level": getattr(before, name),
+            "new_level": getattr(found.levels, name),
+            "delta_requested": delta,
             "delta_applied": found.applied,
             "cascades": cascades,
-            "event_id": logged.event.id,
+            "event_id": event.id,
         }
     )
 
@@ -125,5 +149,6 @@ def _number(value: float | None, default: float) -> float:
 REDUCERS = {
     COUPLING_ADJUSTED: Reducer(_coupled, _coupling_reads),
     MODULATOR_ADJUSTED: Reducer(_modulated, _modulator_reads),
+    MEMORY_MISSED: Reducer(_missed, _modulator_reads),
     WORKSPACE_BROADCAST: Reducer(_broadcast, _broadcast_reads),
 }

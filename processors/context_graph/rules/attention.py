@@ -58,7 +58,7 @@ def attention(scores: np.ndarray, dopamine: float) -> np.ndarray:
 def order(pool: Pool, levels: Levels) -> np.ndarray:
     """The places of the results in their new order, best first."""
     places = np.arange(len(pool.scores))
-    if len(places) < LEAST_POOL or (levels.is_baseline and pool.beside is None):
+    if len(places) < LEAST_POOL or (levels.keeps_order and pool.beside is None):
         return places
     scores = _standard(pool.scores)
     scores = _by_views(scores, pool.aligned, levels.serotonin)

@@ -30,18 +30,29 @@ class Trust:
 
 def trust(alignments: np.ndarray, synergy: np.ndarray) -> Trust:
     """Of the thirteen alignments with the purpose; NaN counts as no alignment."""
+    values, parts, active = _trusts(alignments[None], synergy)
+    return Trust(float(values[0]), {name: float(part[0]) for name, part in parts.items()}, int(active[0]))
+
+
+def confidences(alignments: np.ndarray, synergy: np.ndarray) -> np.ndarray:
+    """[n, 13] -> [n]: the values of the trust in each."""
+    return _trusts(alignments, synergy)[0]
+
+
+def _trusts(alignments: np.ndarray, synergy: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray]:
+    """[n, 13] -> [n] values, their parts, and how many views are active."""
     aligned = np.clip(np.nan_to_num(alignments), 0.0, 1.0)
-    active = int((aligned > ACTIVE).sum())
+    active = (aligned > ACTIVE).sum(1)
     strong = synergy[PAIRS] >= HIGH
-    products = (aligned[PAIRS[0]] * aligned[PAIRS[1]])[strong]
+    products = (aligned[:, PAIRS[0]] * aligned[:, PAIRS[1]])[:, strong]
     parts = {
-        "purpose_vector": float(aligned.mean()),
-        "cross_correlations": int(np.count_nonzero(correlations(aligned, synergy))) / PAIR_COUNT,
-        "groups": 1.0 / (1.0 + float(np.nan_to_num(group_alignments(aligned)).std())),
-        "synergy": float(products.mean()) if len(products) else 0.0,
+        "purpose_vector": aligned.mean(1),
+        "cross_correlations": np.count_nonzero(correlations(aligned, synergy), axis=1) / PAIR_COUNT,
+        "groups": 1.0 / (1.0 + np.nan_to_num(group_alignments(aligned)).std(1)),
+        "synergy": products.mean(1) if strong.any() else np.zeros(len(aligned)),
     }
-    whole = sum(_CONFIDENCE_WEIGHTS[name] * value for name, value in parts.items())
-    return Trust(whole * float(np.sqrt(active / VIEW_COUNT)), parts, active)
+    whole = np.sum([_CONFIDENCE_WEIGHTS[name] * value for name, value in parts.items()], axis=0)
+    return whole * np.sqrt(active / VIEW_COUNT), parts, active
 
 
 def shares(

@@ -44,7 +44,7 @@ SEROTONIN = Modulator(
 )
 NORADRENALINE = Modulator(
     *("noradrenaline", "attention.temp", 0.5, 1.0, 2.0, 0.1),
-    trigger="a sudden change of dopamine",
+    trigger="a search that left out all it found; a sudden change of dopamine",
     effect="more memories are near enough",
 )
 ACETYLCHOLINE = Modulator(
@@ -60,6 +60,10 @@ SEROTONIN_STEP, NORADRENALINE_STEP = 0.05, 0.1
 SUDDEN = 0.3
 BROADCAST_DOPAMINE = 0.2
 """What a broadcast adds."""
+MISSED_NORADRENALINE = 0.5
+"""What a search adds that left out all it found; five seconds later, when an agent asks again, 0.3 is left."""
+MISSED_EVERY_S = 5.0
+"""One such search of a namespace counts in this many seconds: a loop of them does not fill the log."""
 ALERT_ABOVE = 1.2
 SURPRISE_FACTOR = 1.5
 
@@ -78,7 +82,15 @@ class Levels:
 
     @property
     def is_baseline(self) -> bool:
-        return all(abs(getattr(self, name) - MODULATORS[name].baseline) < _NEAR for name in ADJUSTED)
+        return all(self._is_near(name) for name in ADJUSTED)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether a search ranks as at the baseline: noradrenaline says what is found, not in which order."""
+        return self._is_near(DOPAMINE.name) and self._is_near(SEROTONIN.name)
+
+    def _is_near(self, name: str) -> bool:
+        return bool(abs(getattr(self, name) - MODULATORS[name].baseline) < _NEAR)
 
 
 _NEAR = 1e-3

@@ -20,8 +20,8 @@ TREND_BAND = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is counted of a namespace. `quality`: mean over the living memories, without what duplicates lose."""
+class Counted:
+    """What is counted of memories and edges. `quality`: mean over the living, without what duplicates lose."""
 
     memories: int
     connected: int
@@ -29,6 +29,12 @@ class Facts:
     low_quality: int
     quality: float
     quality_of_duplicates: float
+
+
+@dataclass(frozen=True, slots=True)
+class Facts(Counted):
+    """What is counted of a namespace."""
+
     relevant: int
     judged: int
     learning: float

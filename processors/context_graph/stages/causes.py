@@ -12,7 +12,8 @@ import duckdb
 
 from processors.context_graph.kinds import TEXT_EVENTS
 from processors.context_graph.read.causes import CauseFinder
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.cause_links import CausalLink
 from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import texts_to_embed

@@ -14,8 +14,9 @@ import duckdb
 
 from processors.context_graph.read.corrections import ProbeQueries, in_force, plan, told
 from processors.context_graph.read.drift import DriftCache, DriftReader, Observation
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.corrections import NONE
 from processors.context_graph.rules.drift_series import TIMEFRAMES
 from processors.context_graph.rules.memories import TOOLSET
