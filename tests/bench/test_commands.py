@@ -18,7 +18,7 @@ from thalweg.bench.bare_log import memory_record
 from thalweg.bench.examples import EXEMPT_TOOLS, example, write_tool
 from thalweg.bench.memory import Samples
 from thalweg.bench.pulse import SETTLED, noticed_after
-from thalweg.bench.report import Figure, Target
+from thalweg.bench.report import Figure, Report, Target, print_report
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
 
@@ -39,6 +39,17 @@ def run(*arguments: str) -> dict[str, Any]:
 
 def quantiles(*names: str) -> set[str]:
     return {f"{name}_p{quantile}_ms" for name in names for quantile in (50, 95, 99)}
+
+
+def test_a_figure_is_printed_whole_however_long_its_name_and_narrow_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    report = Report("trust", {})
+    report.add("conversation_0_to_conversation_1_similarity_ece_after_a_temperature", 12345.6, "rows/s", Target(7.25))
+    print_report(report, as_json=False)
+    printed = capsys.readouterr().out
+    assert "…" not in printed and all(each in printed for each in ("12,346", "rows/s", "≤ 7.25", "missed"))
 
 
 @pytest.mark.process

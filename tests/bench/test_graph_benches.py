@@ -7,11 +7,14 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mcp_ingress.inventory import find_tools
 from thalweg.bench.causes import measure_causes
 from thalweg.bench.consolidation import measure_consolidation
+from thalweg.bench.dials import measure_dials
 from thalweg.bench.drift import measure_drift
 from thalweg.bench.infer import measure_infer
 from thalweg.bench.recall import load_for_recall
+from thalweg.bench.tools import PLAN, measure_tools
 from thalweg.bench.trust import measure_trust
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -63,3 +66,30 @@ def test_an_inference_walks_from_hubs_over_many_edges() -> None:
     figures = measure_infer(2_000, 1_000).figures
     assert figures["hubs_edges_walked_most"].value >= 50
     assert 0 < figures["hubs_cpu_p50"].value <= figures["hubs_cpu_p99"].value
+
+
+def test_each_dial_is_turned_and_the_baseline_finds_what_is_asked_for(tmp_path: Path) -> None:
+    figures = measure_dials(dataset(tmp_path), load_for_recall("minilm"), "minilm").figures
+    names = sorted({figure.partition("_serotonin")[0] for figure in figures if "_serotonin" in figure})
+    assert len(names) == 2
+    for name in names:
+        assert figures[f"{name}_serotonin_0.5_recall"].value == 100
+        assert figures[f"{name}_dopamine_1_behind"].value > figures[f"{name}_dopamine_5_behind"].value
+        assert figures[f"{name}_answered_at_once"].value >= figures[f"{name}_answered_later"].value
+
+
+def test_each_tool_but_searches_and_writes_is_timed() -> None:
+    figures = measure_tools([100], 2, "hashing").figures
+    assert {f"{tool}_100_wall_p99" for tool in PLAN} <= figures.keys()
+    assert str(figures["get_pruning_candidates_100_cpu_p99"].target) == "≤ 1000"
+    assert str(figures["get_steering_feedback_100_cpu_p99"].target) == "≤ 60"
+
+
+def test_the_plan_names_every_tool_that_is_measured_nowhere_else() -> None:
+    served = {name for name, tool in find_tools().tools.items() if tool.toolset == "context_graph"}
+    elsewhere = {name for name in served if name.startswith(("search_", "store_", "inject_"))}
+    assert PLAN.keys() <= served and len(PLAN) == 23
+    assert served - PLAN.keys() - elsewhere == {
+        *("compute_teleological_vector", "fuse_embeddings", "get_graph_manifest", "get_memetic_status"),
+        *("manage_teleological_profile", "trigger_dream", "update_synergy_matrix", "utl_status"),
+    }

@@ -76,13 +76,25 @@ def test_a_prompt_counts_where_it_is_given_what_it_needs_and_one_that_needs_noth
     assert found["p_facts_per_prompt"] == 0.25 and 10 < found["p_tokens_per_prompt"] < 40
 
 
+@pytest.mark.parametrize("told", ["u0", "c9"])
+def test_what_the_brief_of_a_session_has_told_counts_beside_what_its_prompts_were_given(
+    transcripts: Path, told: str
+) -> None:
+    """The goal of the session before, and its last words."""
+    marked = marks({"u0": ["none"]}, {"v1": ["needs", told], "v2": ["helps", "c3"]})
+    found = values(measure_inject(transcripts, HashingEmbedder(), "hashing", marked))
+    assert (found["p_needs"], found["p_needs_with_brief"]) == (0, 100)
+    assert (found["p_helps"], found["p_helps_with_brief"], found["p_none"]) == (0, 0, 0)
+    assert 20 < found["p_tokens_per_brief"] < 80, "the first session of two is told nothing"
+
+
 def test_another_mark_on_the_same_prompt_counts_against(transcripts: Path) -> None:
     second = {"v0": ["none"], "v3": ["helps", "c0"]}
     report = measure_inject(transcripts, HashingEmbedder(), "hashing", marks({}, second))
     assert values(report)["p_none"] == 100, "it is given the decision, and would need nothing"
     assert values(report)["p_helps"] == 0, "what it is given is not what was marked"
-    target = report.figures["p_none"].target
-    assert target is not None and not target.is_met(100)
+    target, others = report.figures["p_none"].target, report.figures["p_needs_with_brief"].target
+    assert target is not None and not target.is_met(100) and others is None, "what was not asked misses no target"
 
 
 def test_what_a_session_was_given_is_not_given_again(transcripts: Path) -> None:
@@ -94,7 +106,7 @@ def test_what_a_session_was_given_is_not_given_again(transcripts: Path) -> None:
 def test_a_session_that_lacks_its_marked_prompts_counts_for_nothing(transcripts: Path) -> None:
     report = measure_inject(transcripts, HashingEmbedder(), "hashing", marks({}, {"gone": ["needs", "u1"]}))
     assert values(report)["p_needs_prompts"] == values(report)["p_tokens_per_prompt"] == 0
-    assert report.figures["p_needs"].target is None, "what was not asked misses no target"
+    assert report.figures["p_needs_with_brief"].target is None, "what was not asked misses no target"
 
 
 def test_a_directory_without_marked_sessions_is_refused(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 A fixture has chains of memories, each the cause of the next, and others beside them that are not. All are written to
 one store in an order that has nothing to do with the chains, and each is compared with those before it, as the stage
-does it. Of a data set of conversations the questions that ask why are answered: by the statements whose effect is
-what is asked, and by the cosine alone.
+does it. Beside abduction stands what the cosine finds: of a whole memory, and of the words alone by which it states a
+cause. Of conversations the questions that ask why are answered: by the statements whose effect is what is asked, and
+by the cosine alone.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from processors.context_graph.read.causes import CauseFinder
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.cause_links import CausalLink
+from processors.context_graph.rules.causes import read_causes
 from processors.context_graph.rules.edges import Edge
 from processors.context_graph.rules.inference import abduce
 from processors.embedding.model import Embedder, encode_query
@@ -85,16 +88,18 @@ def _measure_chains(report: Report, memories: Sequence[_Memory], embedder: Embed
         labels = np.array([document_label("chains", one.name) for one in memories], np.int64)
         live = store.engine.spaces.live
         vectors = {} if live is None else live.vectors(labels)
-        cosines = {one.name: _nearest(memories, labels, vectors, at) for at, one in enumerate(memories) if vectors}
+    rows = np.stack([vectors[label] for label in labels.tolist()]) if vectors else np.empty((0, 0), np.float32)
+    cosines = {one.name: _nearest(memories, rows @ rows[at], at) for at, one in enumerate(memories) if vectors}
+    stated = _near_stated(memories, rows, embedder) if vectors else {}
     edges = [Edge(one.cause_id, one.effect_id, "causal", one.similarity, one.confidence) for one in links]
     for part in dict.fromkeys(one.part for one in sorted(memories, key=lambda one: one.chain)):
         chains = [one for one in memories if one.part == part]
         own = [one for one in edges if by_name[one.source_id].part == part or by_name[one.target_id].part == part]
-        _report(report, part, chains, own, edges, cosines)
+        _report(report, part, chains, own, edges, cosines, stated)
         for kind in dict.fromkeys(one.kind for one in sorted(chains, key=lambda one: one.chain)):
             some = [one for one in chains if one.kind == kind]
             of_kind = [one for one in own if by_name[one.target_id].kind == kind]
-            _report(report, f"{part}_{kind}", some, of_kind, edges, cosines, has_targets=False)
+            _report(report, f"{part}_{kind}", some, of_kind, edges, cosines, stated, has_targets=False)
 
 
 def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation) -> list[CausalLink]:
@@ -113,11 +118,20 @@ def found_links(store: TurnStore, embedder: Embedder, conversation: Conversation
     return [one for one in best.values() if one.similarity > 0]
 
 
-def _nearest(memories: Sequence[_Memory], labels: np.ndarray, vectors: dict[int, np.ndarray], at: int) -> list[str]:
-    """The names of the memories that are nearest to one by the cosine."""
-    rows = np.stack([vectors[label] for label in labels.tolist()])
-    order = np.argsort(-(rows @ rows[at]), kind="stable").tolist()
+def _nearest(memories: Sequence[_Memory], similarities: np.ndarray, at: int) -> list[str]:
+    """The names of the memories that are nearest to the one at this place. `similarities`: (n,) of all."""
+    order = np.argsort(-similarities, kind="stable").tolist()
     return [memories[place].name for place in order if place != at][:FIRST]
+
+
+def _near_stated(memories: Sequence[_Memory], rows: np.ndarray, embedder: Embedder) -> dict[str, list[str]]:
+    """By each memory that states a cause the names of those nearest to these words. `rows`: the (n, dim) vectors."""
+    found = {}
+    for at, one in enumerate(memories):
+        statements = [stated for stated in read_causes(one.text).statements if not stated.is_denied]
+        if causes := [one.text[slice(*stated.cause)] for stated in statements if stated.cause is not None]:
+            found[one.name] = _nearest(memories, (embedder.encode(causes) @ rows.T).max(0), at)
+    return found
 
 
 def _report(
@@ -127,6 +141,7 @@ def _report(
     found: Sequence[Edge],
     edges: Sequence[Edge],
     nearest: dict[str, list[str]],
+    near_stated: dict[str, list[str]],
     *,
     has_targets: bool = True,
 ) -> None:
@@ -150,6 +165,8 @@ def _report(
     last = {chain: one for one, (chain, place) in sorted(places.items(), key=lambda each: each[1])}
     roots = [(by_place[chain, 0], one) for chain, one in last.items() if places[one][1] > 1]
     likely = {effect: [one.path.ids[0] for one in abduce(edges, effect, {})] for effect in places}
+    found_by_words = sum(cause in near_stated.get(effect, []) for cause, effect in stated)
+    report.add(f"{name}_cosine_of_stated", _share(found_by_words, len(stated)), "%", bare=True)
     for pairs, most, suffix, limits in (
         (stated, FIRST, "", targets[2:]),
         (stated, 1, "_first", (None, None)),

@@ -8,20 +8,19 @@ before and after how much of the gold is among the first ten of `search_graph`, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from streams.errors import Unavailable
-from thalweg.bench.recall_sets import Conversation, read_set
+from thalweg.bench.graph_memory import GraphMemory
+from thalweg.bench.recall_sets import Conversation, Turn, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.rewording import reworded
 from thalweg.bench.scratch import SocketClient, running_node, scratch_directory
 
 LIMIT = 10
-MOST_CALLS, WAITS = 20, 300
+MOST_CALLS = 20
 MERGED, WRONG, REPEATED = Target(90.0, at_least=True), Target(0.0), Target(5.0)
 
 
@@ -36,20 +35,21 @@ def measure_consolidation(dataset: str, embedder: str, questions: int | None = N
 async def _measure(report: Report, name: str, conversation: Conversation, embedder: str, questions: int | None) -> None:
     with scratch_directory() as directory, running_node(directory / "home", embedder=embedder):
         client = await SocketClient.open(directory / "home")
+        memory = GraphMemory(client)
         try:
             await client.greet()
             turn_of: dict[str, str] = {}
-            pairs = [await _stored_twice(client, conversation.name, turn, turn_of) for turn in conversation.turns]
-            await _embedded(client)
-            before = await _searched(client, conversation, turn_of, questions)
-            statistics = await _consolidated(client)
-            await _embedded(client)
-            living = {one: await _living(client, one) for one in turn_of}
+            pairs = [await _stored_twice(memory, conversation.name, turn, turn_of) for turn in conversation.turns]
+            await memory.embedded()
+            before = await _searched(memory, conversation, turn_of, questions)
+            statistics = await _consolidated(memory)
+            await memory.embedded()
+            living = await memory.living(turn_of)
             turns_of: dict[str, set[str]] = {}
             for one, successor in living.items():
                 turns_of.setdefault(successor, set()).add(turn_of[one])
             merged = {successor: next(iter(turns)) for successor, turns in turns_of.items()}
-            after = await _searched(client, conversation, merged, questions, turns_of)
+            after = await _searched(memory, conversation, merged, questions, turns_of)
         finally:
             client.close()
     together = sum(living[one] == living[other] for one, other in pairs)
@@ -64,46 +64,27 @@ async def _measure(report: Report, name: str, conversation: Conversation, embedd
     report.add(f"{name}_took", statistics["duration_ms"], "ms")
 
 
-async def _stored_twice(client: SocketClient, name: str, turn: Any, turn_of: dict[str, str]) -> tuple[str, str]:
+async def _stored_twice(memory: GraphMemory, name: str, turn: Turn, turn_of: dict[str, str]) -> tuple[str, str]:
     """The ids of a turn and of its rewording."""
-    ids = []
-    for text in (turn.text, reworded(turn.text, f"{name}{turn.turn_id}")):
-        answer = await _call(client, "store_memory", {"content": text})
-        ids.append(str(answer["fingerprintId"]))
-        turn_of.setdefault(ids[-1], turn.turn_id)
+    ids = [await memory.store(text) for text in (turn.text, reworded(turn.text, f"{name}{turn.turn_id}"))]
+    for one in ids:
+        turn_of.setdefault(one, turn.turn_id)
     return ids[0], ids[1]
 
 
-async def _embedded(client: SocketClient) -> None:
-    """Wait until every memory has its vector. Raises Unavailable after WAITS looks."""
-    for _ in range(WAITS):
-        status = await _call(client, "get_memetic_status", {})
-        if status["fingerprintCount"] == status["nodeCount"] and not status.get("stale"):
-            return
-        await asyncio.sleep(1)
-    raise Unavailable("The node did not embed what was stored in time.")
-
-
-async def _consolidated(client: SocketClient) -> dict[str, Any]:
+async def _consolidated(memory: GraphMemory) -> dict[str, Any]:
     """The statistics of the last call, with the time of all."""
     took = 0.0
     for _ in range(MOST_CALLS):
-        answer = await _call(client, "trigger_consolidation", {"max_memories": 10_000})
+        answer = await memory.call("trigger_consolidation", max_memories=10_000)
         took += answer["statistics"]["duration_ms"]
         if not answer["consolidation_result"]["action_required"]:
             return {**answer["statistics"], "duration_ms": took}
     raise Unavailable(f"After {MOST_CALLS} calls there is still more to consolidate.")
 
 
-async def _living(client: SocketClient, memory_id: str) -> str:
-    """The memory that stands for this one now."""
-    answer = await client.request("resources/read", {"uri": f"thalweg://memory/{memory_id}"})
-    [memory] = orjson.loads(answer["contents"][0]["text"])["contents"]
-    return str(memory.get("merged_into", memory_id))
-
-
 async def _searched(
-    client: SocketClient,
+    memory: GraphMemory,
     conversation: Conversation,
     turn_of: Mapping[str, str],
     questions: int | None,
@@ -112,8 +93,7 @@ async def _searched(
     """Per cent of the gold among the first ten, and of these that repeat a turn above."""
     recalls, rows, repeated = list[float](), 0, 0
     for question in conversation.questions[:questions]:
-        answer = await _call(client, "search_graph", {"query": question.text, "topK": LIMIT})
-        ids: Sequence[str] = [row["fingerprintId"] for row in answer["results"]]
+        ids = [row["fingerprintId"] for row in await memory.find(question.text, LIMIT)]
         found = [turn_of[one] for one in ids]
         every = set().union(*((turns_of or {}).get(one, {turn_of[one]}) for one in ids))
         rows += len(found)
@@ -121,11 +101,3 @@ async def _searched(
         if question.turns:
             recalls.append(len(question.turns & every) / len(question.turns))
     return 100 * sum(recalls) / max(1, len(recalls)), 100 * repeated / max(1, rows)
-
-
-async def _call(client: SocketClient, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    answer = await client.request("tools/call", {"name": tool, "arguments": arguments})
-    body: dict[str, Any] = answer["structuredContent"]
-    if not body["success"] or (body.get("pending") and tool != "store_memory"):  # a memory has its id at once
-        raise Unavailable(f"The node did not decide a `{tool}` in time: {body.get('message', 'pending')}")
-    return body

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from processors.context_graph.rules.drift import MODERATE, SEVERE, WINDOW
 from streams.errors import Refused, Unavailable
+from thalweg.bench.graph_memory import GraphMemory
 from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import SocketClient, running_node, scratch_directory
@@ -44,7 +44,6 @@ good news|dinner with the team|nature and camping|a celebration|dance and perfor
 a letter or message|taking a class|the house and the garden|reading before bed|a phone call
 overcoming fear|a relationship|advice from a friend|holidays|games
 """
-Answer = Mapping[str, Any]
 
 
 @dataclass
@@ -77,27 +76,16 @@ def measure_drift(dataset: str, embedder: str) -> Report:
     return report
 
 
-class _Agent:
-    """A node's memory of turns, over MCP."""
+class _Memories(GraphMemory):
+    """A node's memory of turns."""
 
     def __init__(self, client: SocketClient) -> None:
-        self._client = client
+        super().__init__(client)
         self.ids: dict[str, str] = {}
         """Memory id by turn."""
 
-    async def call(self, tool: str, **arguments: Any) -> Answer:
-        answer = await self._client.request("tools/call", {"name": tool, "arguments": arguments})
-        body: Answer = answer["structuredContent"]
-        if not body["success"] or body.get("pending"):
-            raise Unavailable(f"The node did not decide `{tool}` in time: {body.get('message', 'pending')}")
-        return body
-
-    async def store(self, name: str, turn: Turn) -> None:
-        self.ids[name + turn.turn_id] = (await self.call("store_memory", content=turn.text))["fingerprintId"]
-
-    async def find(self, query: str, most: int) -> list[Answer]:
-        rows: list[Answer] = (await self.call("search_graph", query=query, topK=most))["results"]
-        return rows
+    async def tell(self, name: str, turn: Turn) -> None:
+        self.ids[name + turn.turn_id] = await self.store(turn.text)
 
 
 async def _measure(first: Conversation, second: Conversation, embedder: str) -> _Course:
@@ -106,13 +94,13 @@ async def _measure(first: Conversation, second: Conversation, embedder: str) -> 
         client = await SocketClient.open(directory / "home")
         try:
             await client.greet()
-            memory = _Agent(client)
+            memory = _Memories(client)
             for turn in first.turns[:half]:
-                await memory.store(first.name, turn)
+                await memory.tell(first.name, turn)
             await _bootstrap(client)
             await _watch(memory, course, first, second)
             for turn in second.turns[NOTICED_WITHIN:STORED]:
-                await memory.store(second.name, turn)
+                await memory.tell(second.name, turn)
             await _correct(memory, course, first, second)
         finally:
             client.close()
@@ -129,23 +117,23 @@ async def _bootstrap(client: SocketClient) -> None:
     raise Unavailable("The node found no goal.")
 
 
-async def _watch(memory: _Agent, course: _Course, first: Conversation, second: Conversation) -> None:
+async def _watch(memory: _Memories, course: _Course, first: Conversation, second: Conversation) -> None:
     """Ask for the drift after each turn."""
     for place, turn in enumerate(first.turns[len(first.turns) // 2 :], 1):
-        await memory.store(first.name, turn)
+        await memory.tell(first.name, turn)
         if place >= WINDOW:
             told = await memory.call("get_alignment_drift")
             course.own.append(told["overall_drift"]["distance"])
             course.is_mild.append(told["severity"] in ("none", "mild"))
     for place, turn in enumerate(second.turns[:NOTICED_WITHIN], 1):
-        await memory.store(second.name, turn)
+        await memory.tell(second.name, turn)
         told = await memory.call("get_alignment_drift")
         course.other.append(told["overall_drift"]["distance"])
         if told["severity"] == "severe":
             course.severe_after = min(course.severe_after, place)
 
 
-async def _correct(memory: _Agent, course: _Course, first: Conversation, second: Conversation) -> None:
+async def _correct(memory: _Memories, course: _Course, first: Conversation, second: Conversation) -> None:
     """Correct, and measure what searches return before and after."""
     questions = [
         (question, gold)
@@ -161,13 +149,15 @@ async def _correct(memory: _Agent, course: _Course, first: Conversation, second:
     course.falls = {cut: before[1][cut] - after[1][cut] for cut in CUTS} if questions else {}
 
 
-def _gold(memory: _Agent, conversation: Conversation, question: Question) -> set[str]:
+def _gold(memory: _Memories, conversation: Conversation, question: Question) -> set[str]:
     """The memories that answer it; empty where one of them is not stored."""
     ids = {memory.ids.get(conversation.name + turn, "") for turn in question.turns}
     return set() if "" in ids else ids
 
 
-async def _searched(memory: _Agent, questions: Sequence[tuple[Question, set[str]]]) -> tuple[float, dict[int, float]]:
+async def _searched(
+    memory: _Memories, questions: Sequence[tuple[Question, set[str]]]
+) -> tuple[float, dict[int, float]]:
     """The mean alignment of the first five results of neutral queries, and recall in percent by cut."""
     queries = [query for line in NEUTRAL.strip().splitlines() for query in line.split("|")]
     means = []

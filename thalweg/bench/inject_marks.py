@@ -112,7 +112,7 @@ def read_turns(session: MarkedSession, path: Path) -> Iterator[Turn]:
             if said is not None and said.identity not in seen:
                 seen.add(said.identity)
                 name = said.identity if session.lines is None else f"line {number}"
-                yield Turn(name, event.data["session_id"], event.time, said.text)
+                yield Turn(name, event.data["session_id"], event.time, said.text, said.role)
 
 
 def _files_by_session(directory: Path) -> dict[str, Path]:

@@ -30,12 +30,13 @@ _SEED = 5
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing that was said; `session` None for a text that stands alone."""
+    """One thing that was said; `session` None for a text that stands alone. `role`: of who said it, where known."""
 
     turn_id: str
     session: str | None
     at: datetime
     text: str
+    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,10 @@ def print_report(report: Report, *, as_json: bool) -> None:
         sys.stdout.write(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode() + "\n")
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title, justify in (("figure", "left"), ("value", "right"), ("unit", "left"), ("target", "right"), ("", "left")):
-        table.add_column(title, justify="right" if justify == "right" else "left", no_wrap=True)
+    # A long name takes two lines, so that a figure is never cut.
+    table.add_column("figure", overflow="fold")
+    for title in ("value", "unit", "target", ""):
+        table.add_column(title, justify="right" if title in ("value", "target") else "left", no_wrap=True)
     for name, figure in report.figures.items():
         target = figure.target
         verdict = "" if target is None else "[green]met[/green]" if target.is_met(figure.value) else "[red]missed[/red]"

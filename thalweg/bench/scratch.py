@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import subprocess
 import sys
@@ -123,10 +122,11 @@ def anonymous_mb(pid: int) -> float | None:
 
 
 def processor_s(pid: int) -> float | None:
-    """Seconds of processor time that a process has taken, in hundredths. None where the system does not tell."""
-    told = Path(f"/proc/{pid}/stat")
-    fields = told.read_text().rpartition(")")[2].split() if told.exists() else []
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+    """Seconds of processor time that a process has taken, by its own clock. None where the system has no such clock."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)  # what clock_getcpuclockid(3) gives
+    except OSError:
+        return None
 
 
 class SocketClient:

@@ -85,7 +85,7 @@ def _measure(
     size, target = len(entries), SEARCH_P99.get(name)
     fill(report, home, SEARCH_ROWS[name], entries, embedder)
     with running_node(home, embedder=embedder) as process:
-        _wait_linked(home)
+        wait_linked(home)
         calls = asyncio.run(_ask(home, name, questions, process.pid))
         report.add_quantiles(f"{name}_{size}", calls.durations_ms, p95=None if target else SEARCH_P95, p99=target)
         if calls.processor_ms is not None:
@@ -130,12 +130,13 @@ def _event(stored: RowRequest, text: str) -> Event:
     )
 
 
-def _wait_linked(home: Path) -> None:
-    """Until the node's indexes are whole. Raises Unavailable."""
+def wait_linked(home: Path) -> None:
+    """Wait until the node's indexes are whole, with what the views compare. Raises Unavailable."""
     deadline = time.monotonic() + FILL_S
     while time.monotonic() < deadline:
         indexes = ask(home, "status")["indexes"]
-        if indexes["keyword"]["state"] == "ready" and not indexes["vector"].get("unlinked"):
+        is_linked = indexes["keyword"]["state"] == "ready" and not indexes["vector"].get("unlinked")
+        if is_linked and indexes["features"]["lacking"] == 0:
             return
         time.sleep(POLL_S)
     raise Unavailable(f"The indexes are not whole after {FILL_S:g} s.")

@@ -18,7 +18,8 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.context_graph.embedders import views_of, with_models
-from processors.context_graph.read.fingerprints import FingerprintCache, FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments, view_alignments
 from processors.context_graph.rules.views.catalogue import VIEWS, View
@@ -158,12 +159,12 @@ class TurnStore:
     writer: TurnWriter
     embedder: Embedder
 
-    def asker(self, conversation: Conversation) -> _Asker:
+    def asker(self, conversation: Conversation) -> QuestionAsker:
         """Write all turns; what then asks about them."""
         for turn in conversation.turns:
             self.writer.write(conversation.name, turn)
         self.engine.maintain()
-        return _Asker(self.cursor, self.engine, self.embedder, conversation)
+        return QuestionAsker(self.cursor, self.engine, self.embedder, conversation)
 
 
 @contextmanager
@@ -181,7 +182,7 @@ def turn_store(embedder: Embedder, modality: str) -> Iterator[TurnStore]:
             database.close()
 
 
-class _Asker:
+class QuestionAsker:
     """Aligns questions with all turns of a conversation."""
 
     def __init__(
@@ -286,7 +287,7 @@ def _keywords(asked: Sequence[_Asked]) -> float:
     return 100 * float(np.mean([_found(one, one.keywords) for one in asked]))
 
 
-def _time(report: Report, of: _Asker) -> None:
+def _time(report: Report, of: QuestionAsker) -> None:
     """Time a text of 24 words and one of 256 pieces, with the model's pass, and CANDIDATES alignments."""
     for label, words in (("24_words", 24), ("256_pieces", 220)):
         durations = []

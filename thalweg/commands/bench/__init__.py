@@ -7,21 +7,7 @@ from pathlib import Path
 import click
 
 from thalweg.commands.bench.graph import COMMANDS
-from thalweg.commands.bench.options import BROKER, DATASET, EMBEDDER, JSON, show
-
-
-class CountList(click.ParamType):
-    """A comma-separated list of positive whole numbers."""
-
-    name = "n,n,…"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        parts = str(value).split(",")
-        if not all(part.isdigit() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} is not a list such as 1,8.", param, ctx)
-        return tuple(int(part) for part in parts)
+from thalweg.commands.bench.options import BROKER, DATASET, EMBEDDER, JSON, SIZES, CountList, show
 
 
 @click.group(commands=COMMANDS)
@@ -99,9 +85,7 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @bench.command()
 @JSON
 @EMBEDDER
-@click.option(
-    "--sizes", type=CountList(), default="10000,100000", show_default=True, help="Memories in the store, one run each."
-)
+@SIZES
 @click.option(
     "--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from thalweg.commands.bench.options import DATASET, EMBEDDER, JSON, show
+from thalweg.commands.bench.options import DATASET, EMBEDDER, JSON, SIZES, show
 
 if TYPE_CHECKING:
     from thalweg.bench.report import Report
@@ -90,6 +90,38 @@ def infer(as_json: bool, memories: int, edges: int) -> None:
     from thalweg.bench.infer import measure_infer
 
     show(lambda: measure_infer(memories, edges), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@SIZES
+@click.option("--n", "count", type=click.IntRange(1), default=100, show_default=True, help="Calls of each tool.")
+def tools(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int) -> None:
+    """Measure what each tool of Context Graph takes beside many memories, but for searches and writes.
+
+    \b
+    Example: thalweg bench tools --sizes 10000
+    """
+    from thalweg.bench.tools import measure_tools
+
+    show(lambda: measure_tools(sizes, count, embedder), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@DATASET
+def dials(as_json: bool, embedder: str, dataset: str) -> None:
+    """Measure what serotonin, dopamine and noradrenaline make of the answers to a data set's questions.
+
+    \b
+    Example: thalweg bench dials --dataset locomo10.json
+    """
+    from thalweg.bench.dials import measure_dials
+    from thalweg.bench.recall import load_for_recall
+
+    show(lambda: measure_dials(dataset, load_for_recall(embedder), embedder), as_json)
 
 
 @click.command()
@@ -186,4 +218,30 @@ def night(as_json: bool, embedder: str, questions: int | None, dataset: str) -> 
     show(lambda: measure_night(dataset, load_for_recall(embedder), embedder, questions), as_json)
 
 
-COMMANDS = (views, causes, infer, pulse, drift, trust, consolidation, night)
+@click.command()
+@JSON
+@EMBEDDER
+@QUESTIONS
+@click.option(
+    "--again",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="The share of the turns that are told once more on a later day.",
+)
+@click.argument("dataset")
+def week(as_json: bool, embedder: str, questions: int | None, again: float, dataset: str) -> None:
+    """Measure what seven nights make of memories that were told twice, and what searches lose by it.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md). Each day a node is told a
+    seventh of it and some of the days before in other words; at night it dreams by itself. Takes minutes.
+
+    \b
+    Example: thalweg bench week locomo10.json
+    """
+    from thalweg.bench.week import measure_week
+
+    show(lambda: measure_week(dataset, embedder, again, questions), as_json)
+
+
+COMMANDS = (views, causes, infer, tools, dials, pulse, drift, trust, consolidation, night, week)
