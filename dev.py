@@ -29,7 +29,10 @@ GROUPS = {
     MODELS_LOCK: ("--extra", "models"),
 }
 BIN = "Scripts" if os.name == "nt" else "bin"
-QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance and not models")
+TWO = ("-n", "2", "--dist", "worksteal")
+"""Two workers. What a file shares among its tests is made once: it stays with one of them but for what the other takes
+over at the end."""
+QUICK = (*TWO, "-m", "not kafka and not crash and not process and not conformance and not models")
 PROCESS = ("-m", "process and not kafka and not crash")
 COVERED = (QUICK, PROCESS)
 COUNTED = ("-m", "coverage", "run")

@@ -113,10 +113,17 @@ def _made() -> duckdb.DuckDBPyConnection:
 
 def _empty(connection: duckdb.DuckDBPyConnection) -> bool:
     """Delete what was written; whether the store is then as it was made."""
-    if filled := [table for table, *_, rows in _tables(connection) if rows and table not in _filled()]:
-        deleting = "".join(f"TRUNCATE {table}; " for table in filled)
-        connection.execute(f"BEGIN; {deleting}COMMIT; CHECKPOINT")  # which forgets the deleted rows
-    return _shape(connection) == _made_shape()
+    found, made = _shape(connection), _made_shape()
+    if found == made:
+        return True
+    if [one[:-1] for one in found] != [one[:-1] for one in made]:
+        return False
+    filled = [table for (table, *_, rows), (*_, before) in zip(found, made, strict=True) if rows != before]
+    if not set(filled).isdisjoint(_filled()):
+        return False
+    deleting = "".join(f"TRUNCATE {table}; " for table in filled)
+    connection.execute(f"BEGIN; {deleting}COMMIT; CHECKPOINT")  # which forgets the deleted rows
+    return True
 
 
 @cache
@@ -126,11 +133,7 @@ def _made_shape() -> list[tuple[Any, ...]]:
 
 
 def _shape(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
-    views = connection.execute("SELECT bit_xor(hash(schema_name, sql)) FROM duckdb_views() WHERE NOT internal")
-    return views.fetchall() + _tables(connection)
-
-
-def _tables(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
-    """Name, columns, indexes, and rows with the deleted ones, of each table."""
+    """Name, columns, indexes, and rows with the deleted ones, of each table; of all views, which they are."""
     sizes = "SELECT table_name, column_count, index_count, estimated_size FROM duckdb_tables() ORDER BY ALL"
-    return connection.execute(sizes).fetchall()
+    views = "SELECT '', bit_xor(hash(view_name, view_oid)), count(*), 0 FROM duckdb_views() WHERE NOT internal"
+    return connection.execute(sizes).fetchall() + connection.execute(views).fetchall()

@@ -145,8 +145,9 @@ class Rows:
                 "connection": connection,
             },
         )
-        event, about = self._logged.event, (toolset, kind)
-        entry = DocumentEntry(label, event.namespace, text, session_id, created_at, about, connection, role, event.id)
+        event = self._logged.event
+        place = (session_id, created_at, (toolset, kind), connection)
+        entry = DocumentEntry(label, event.namespace, text, *place, role, event.id, record_id, domain)
         self._indexed.documents.append(entry)
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})

@@ -11,7 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
+from mcp_ingress.services import Limits
 from processors.memory.rules.plain_kind import PLAIN_KINDS, plain_kind
+from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence_kb.conftest import Agent
 
@@ -75,6 +77,7 @@ async def test_the_other_toolsets_see_what_core_wrote(agent: Agent) -> None:
 async def test_a_write_names_what_it_changes_under_the_id_that_can_be_corrected(
     agent: Agent, first: str, second: str
 ) -> None:
+    agent.node.services.limits = Limits(0.05, 1.0, vector_wait_s=PATIENCE_S)
     old = await agent.call("remember", text=SAID["fact"], kind=first)
     agent.node.clock.time += timedelta(seconds=1)
     new = await agent.call("remember", text="The gateway listens on port 8443.", kind=second)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
 from mcp import MCPError
 from mcp.client import Client
 
@@ -122,6 +123,16 @@ async def read(client: Client, uri: str) -> str:
     return content.text  # type: ignore[union-attr, no-any-return]
 
 
+@pytest_asyncio.fixture(scope="module")
+async def kept(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[CognitiveNode, str]]:
+    """A node with one insight, and its address: for tests that only read."""
+    node = CognitiveNode(tmp_path_factory.mktemp("kept"))
+    async with connected(node) as client:
+        uri = await insight(client)
+    yield node, uri
+    node.close()
+
+
 async def test_a_search_shows_the_passage_that_is_nearest_in_meaning_where_no_word_is_said(node: CognitiveNode) -> None:
     """The hashing model knows words by their letters: a misspelt one is near to what it means."""
     async with connected(node) as client:
@@ -148,9 +159,11 @@ async def test_a_search_shows_the_passage_that_is_nearest_in_meaning_where_no_wo
         ("?field=reflection", "no memory with a reflection"),
     ],
 )
-async def test_a_page_that_cannot_be_is_refused_with_a_sentence(node: CognitiveNode, asked: str, said: str) -> None:
+async def test_a_page_that_cannot_be_is_refused_with_a_sentence(
+    kept: tuple[CognitiveNode, str], asked: str, said: str
+) -> None:
+    node, uri = kept
     async with connected(node) as client:
-        uri = await insight(client)
         with pytest.raises(MCPError) as caught:
             await read(client, uri + asked)
     details = caught.value.error.data["details"]
@@ -159,9 +172,9 @@ async def test_a_page_that_cannot_be_is_refused_with_a_sentence(node: CognitiveN
 
 @pytest.mark.parametrize("identity", ["l2-1", "", "%FF", "a" * 5000, quote("' OR true --"), "x/../y"])
 async def test_an_id_that_nothing_has_is_answered_as_any_resource_that_is_not_there(
-    node: CognitiveNode, identity: str
+    kept: tuple[CognitiveNode, str], identity: str
 ) -> None:
-    async with connected(node) as client:
+    async with connected(kept[0]) as client:
         with pytest.raises(MCPError) as caught:
             await read(client, f"thalweg://memory/{identity}")
     error = caught.value.error

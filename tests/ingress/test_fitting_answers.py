@@ -59,9 +59,8 @@ class Library(BeliefNode):
         return positions
 
     async def embedded(self, logged: Sequence[Any]) -> None:
-        for facts in await Embed(self.embedder).facts([each for each in logged if each.event.type in Embed.accepts]):
-            for fact in facts:
-                self._keep(fact)
+        accepted = [each for each in logged if each.event.type in Embed.accepts]
+        self._keep(*(fact for facts in await Embed(self.embedder).facts(accepted) for fact in facts))
 
 
 class Reader:

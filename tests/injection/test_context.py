@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC as ZERO
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +86,9 @@ class Asker:
             await self.call("journal_write", content=text, category="decision")
         await self.settled()
 
-    async def say(self, session: str, *texts: str, role: str = "assistant") -> None:
+    async def say(self, session: str, *texts: str, role: str = "assistant", at: datetime = START) -> None:
         """What a session's transcript brings when it is imported."""
-        reader = Mapper(namespace="default", name=session, fallback_time=START)
+        reader = Mapper(namespace="default", name=session, fallback_time=at)
         for number, text in enumerate(texts):
             message = {"role": role, "content": [{"type": "text", "text": text}]}
             line = {"type": role, "uuid": f"{session}-{text}", "sessionId": session, "message": message}
@@ -232,9 +232,19 @@ async def test_what_was_said_in_another_session_is_given_with_who_said_it_and_en
     await asker.say("s1", UTC)
     await asker.node.running.has_reached("now")
     brief = str(await asker.context("SessionStart", "s3", source="startup"))
-    assert "goal: Where do we keep the times? [s1]" in brief and f"last words: {UTC} [s1]" in brief
+    assert "goal: Where do we keep the times? [s1]" in brief and f"last words: {UTC} [turn-" in brief
+    assert await asker.context("UserPromptSubmit", "s3", prompt=QUESTION) is None, "the brief has said it"
     assert f"2026-01-05 assistant said: {UTC} [" in str(await asker.context("UserPromptSubmit", prompt=QUESTION))
     assert await asker.context("UserPromptSubmit", "s1", prompt=QUESTION) is None, "it is the session's own"
+
+
+async def test_the_brief_names_the_last_three_sessions_the_newest_first(asker: Asker) -> None:
+    for number, asked in enumerate(("Mend the parser.", "Paint the door.", "Write the manual.", "Ask Ann.")):
+        await asker.say(f"s{number}", asked, role="user", at=START + timedelta(hours=number))
+    brief = str(await asker.context("SessionStart", "s9", source="startup"))
+    sessions = brief.partition("Last sessions, the newest first:")[2]
+    places = [sessions.find(asked) for asked in ("Ask Ann.", "Write the manual.", "Paint the door.")]
+    assert places == sorted(places) and places[0] > 0 and "Mend the parser." not in brief
 
 
 async def test_a_session_that_is_resumed_is_told_only_what_came_since(asker: Asker) -> None:

@@ -75,9 +75,17 @@ def test_what_the_session_has_is_never_given() -> None:
     assert given([], [candidate(1, 0.95)]) == []
 
 
-@pytest.mark.parametrize("prompt", ["yes", "continue", "sorry, continue", "commit this", "1", "", "/review"])
+@pytest.mark.parametrize(
+    "prompt", ["yes", "continue", "sorry, continue", "commit this", "1", "", "/review", "why?", "and now?"]
+)
 def test_a_prompt_of_a_few_words_is_given_nothing(prompt: str) -> None:
     assert given([hit(1, 1.0, 5)], prompt=prompt) == []
+
+
+@pytest.mark.parametrize("prompt", ["On which day do we deploy billing?", "How do we round totals?", "Welcher Port？"])
+def test_a_question_of_two_terms_asks_for_a_fact(prompt: str) -> None:
+    assert given([hit(1, 1.0, 5)], prompt=prompt) == ["r1"]
+    assert given([hit(1, 1.0, 5)], prompt=prompt[:-1]) == [], "the same as an order says what to do next"
 
 
 def test_the_prompt_itself_is_no_fact_and_hides_none() -> None:

@@ -14,17 +14,18 @@ from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import FILE_NAME, Database
 from storage.search.index_set import IndexSet
+from storage.search.records.hits import DocumentRows
 from storage.writer import Writer
 from streams import failpoints
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.dlq import exhume
 from streams.errors import LogUnavailable, StoreError
-from streams.events import wire_type
+from streams.events import CONNECTION, wire_type
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
-from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
+from streams.topics import INVOCATIONS, MEMORY, TELEMETRY, with_partitions
 from tests.patience import SOON_S
 from tests.processors.harness import event
 from tests.schema import migrated_home, tables
@@ -44,7 +45,7 @@ class Running:
     def __init__(self, home, log):
         self.database = Database(home if (home / FILE_NAME).exists() else migrated_home(home))
         self.writer, self.applied = Writer(self.database, tables()), AppliedPositions()
-        indexes = IndexSet(home / "indexes", self.database.cursor, None)
+        self.indexes = indexes = IndexSet(home / "indexes", self.database.cursor, None)
         indexes.open({})
         topics, mirror = [t.name for t in with_partitions(2)], TelemetryMirror(home / "telemetry", SystemClock())
         self.materialiser = Materialiser(log, topics, self.writer, indexes, self.applied, SystemClock(), mirror=mirror)
@@ -85,6 +86,23 @@ async def test_what_is_published_is_applied_and_can_be_waited_for(tmp_path, log)
         positions = await log.publish([invoked(1), invoked(2)])
         assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+
+
+async def test_what_searches_know_of_an_applied_record_is_what_the_table_has(tmp_path, log):
+    entry = {"content": "I realized that Å\U0001f30a bends.\n", "category": "insight", "domain": "rivers"}
+    events = [
+        event("talos.journal.written", entry | {"session_id": "2026-01-05-alone"}, id="e1"),
+        event("talos.journal.written", entry, id="e2").changed(extensions={CONNECTION: "c1"}),
+    ]
+    async with running(tmp_path / "home", log) as store:
+        positions = await log.publish([encode(MEMORY.name, each) for each in events])
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
+        cursor = store.database.cursor()
+        labels = [label for (label,) in store.sql("SELECT label FROM documents")]
+        read = DocumentRows().hits(cursor, events[0].namespace, labels)
+        cursor.execute("DELETE FROM documents")
+        assert len(read) == len(labels) >= 2
+        assert store.indexes.records.documents.hits(cursor, events[0].namespace, labels) == read
 
 
 async def test_a_restart_goes_on_from_the_positions_in_the_store(tmp_path, log):

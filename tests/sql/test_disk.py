@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from storage.disk import LOW_BYTES, is_full, low_sentence
-from storage.search.files.hard_links import copier, link, linker
+from storage.search.files.hard_links import Copy, HardLink, link
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_where_the_file_system_has_no_hard_links_a_file_is_copied(
 ) -> None:
     source = tmp_path / "segment"
     source.write_bytes(b"words")
-    linker(source)(tmp_path / "linked")
+    HardLink(source)(tmp_path / "linked")
     assert (tmp_path / "linked").samefile(source)
 
     def refuse(*_: object) -> None:
@@ -66,7 +66,7 @@ def test_a_segment_that_is_gone_or_a_list_of_segments_that_has_changed_ends_the_
     listed = tmp_path / "meta.json"
     listed.write_bytes(b"two segments")
     with pytest.raises(FileNotFoundError):
-        copier(listed, b"one segment")(tmp_path / "copy")
+        Copy(listed, b"one segment")(tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    copier(listed, b"two segments")(tmp_path / "copy")
+    Copy(listed, b"two segments")(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"two segments"

@@ -187,30 +187,30 @@ def wide_umask() -> Iterator[None]:
 
 
 def test_snapshots_and_exports_are_for_their_owner_alone_whatever_was_there(
-    store: Database, tmp_path: Path, wide_umask: None
+    database: Database, tmp_path: Path, wide_umask: None
 ) -> None:
     export, copied = tmp_path / "export", tmp_path / "mine.duckdb"
     export.mkdir(mode=0o777)
-    (export / "sessions.parquet").touch(mode=0o666)
-    export_parquet(store.cursor(), export)
-    Snapshots(store).snapshot_to(copied)
-    written = [*export.iterdir(), copied, Snapshots(store).get().path]
+    (export / "counted.parquet").touch(mode=0o666)
+    export_parquet(database.cursor(), export)
+    Snapshots(database).snapshot_to(copied)
+    written = [*export.iterdir(), copied, Snapshots(database).get().path]
     assert [path for path in written if path.stat().st_mode & 0o077] == []
-    export_parquet(store.cursor(), tmp_path / "new")
+    export_parquet(database.cursor(), tmp_path / "new")
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
 def test_neither_a_snapshot_nor_an_export_writes_through_a_link_that_lies_at_its_name(
-    store: Database, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
     export, victim = tmp_path / "export", tmp_path / "victim"
     export.mkdir()
-    for link in (export / "sessions.parquet", tmp_path / "mine.duckdb"):
+    for link in (export / "counted.parquet", tmp_path / "mine.duckdb"):
         link.symlink_to(victim)
-    export_parquet(store.cursor(), export)
-    Snapshots(store).snapshot_to(tmp_path / "mine.duckdb")
+    export_parquet(database.cursor(), export)
+    Snapshots(database).snapshot_to(tmp_path / "mine.duckdb")
     assert not victim.exists()
-    assert not (export / "sessions.parquet").is_symlink() and not (tmp_path / "mine.duckdb").is_symlink()
+    assert not (export / "counted.parquet").is_symlink() and not (tmp_path / "mine.duckdb").is_symlink()
 
 
 def test_values_that_json_does_not_have_come_as_text(snapshot: Path) -> None:

@@ -122,7 +122,7 @@ class SmallNode:
     def process(self, records: Sequence[Record]) -> None:
         """What the materialiser and the stages do with these records, up to the applied positions."""
         self._apply(*records)
-        self._apply(*(self.store.record(encode(DERIVED.name, fact)) for fact in self._vectors(records)))
+        self._keep(*self._vectors(records))
         for record in records:
             for logged in decode(record):
                 if record.topic == MEMORY.name:
@@ -183,8 +183,7 @@ class SmallNode:
         if logged.event.type == wire_type("talos.session.closed"):
             self._show_patterns(logged)
         if logged.event.type in Prune.accepts:
-            for fact in Prune(self.reader, self.applied).find(self.store.database.cursor(), logged):
-                self._apply(self.store.record(encode(DERIVED.name, fact)))
+            self._keep(*Prune(self.reader, self.applied).find(self.store.database.cursor(), logged))
         source, found = logged.event, extract(logged.event)
         if not found.entities:
             return
@@ -206,32 +205,30 @@ class SmallNode:
                 for r in found.relations
             ],
         }
-        similar = [self._similar(entity) for entity in found.entities]
-        self._put(source, ENTITIES_EXTRACTED, data, 0)
-        for number, (entity, matches) in enumerate(zip(found.entities, similar, strict=True), start=1):
-            category = entity.properties.get("category")
-            self._put(
-                source,
-                SIMILAR_FOUND,
-                {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches},
-                number,
+        told: list[tuple[str, dict[str, Any]]] = [(ENTITIES_EXTRACTED, data)]
+        for entity in found.entities:
+            about = {"record_id": entity.id, "label": entity.label, "category": entity.properties.get("category")}
+            told.append((SIMILAR_FOUND, {**about, "similar": self._similar(entity)}))
+        of = source.namespace, source.time
+        self._keep(
+            *(
+                Event(f"{source.id}/{number}", "test", event_type, *of, given, None, source.extensions)
+                for number, (event_type, given) in enumerate(told)
             )
+        )
 
     def _find_changes(self, logged: LoggedEvent) -> None:
         """What the stage `changes` publishes, once the memory has its vector."""
         stage = MemoryChanges(self.reader, self.indexes, self.applied)
         if self.embedder is not None and logged.event.type in stage.accepts:
-            for facts in stage.find(self.store.database.cursor(), [logged]):
-                for fact in facts:
-                    self._apply(self.store.record(encode(DERIVED.name, fact)))
+            self._keep(*(fact for facts in stage.find(self.store.database.cursor(), [logged]) for fact in facts))
 
     def _show_patterns(self, logged: LoggedEvent) -> None:
         """What the patterns stage publishes."""
         stage = Patterns(self.reader, self.applied, self.embed)
         state = read_state(self.store.database.cursor(), logged.event.namespace, logged.event.data["session_id"])
         if state is not None:
-            for fact in stage.signalled(logged, state):
-                self._apply(self.store.record(encode(DERIVED.name, fact)))
+            self._keep(*stage.signalled(logged, state))
 
     def _similar(self, entity: Entity) -> list[dict[str, Any]]:
         rows = self.store.sql('SELECT entity_id, label, text, category FROM entities ORDER BY "offset", idx')
@@ -239,10 +236,9 @@ class SmallNode:
         found = similar_records(new, (EntityRecord(*row) for row in rows))
         return [{"record_id": match.record_id, "how": match.how, "cosine": match.cosine} for match in found]
 
-    def _put(self, source: Event, event_type: str, data: dict[str, Any], number: int) -> None:
-        about = source.namespace, source.time, data, None, source.extensions
-        fact = Event(f"{source.id}/{number}", "test", event_type, *about)
-        self._apply(self.store.record(encode(DERIVED.name, fact)))
+    def _keep(self, *facts: Event) -> None:
+        """What a stage publishes of one record."""
+        self._apply(*(self.store.record(encode(DERIVED.name, fact)) for fact in facts))
 
     def _apply(self, *records: Record) -> None:
         """These records in one transaction, as the materialiser does it."""

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from processors.memory.read.earlier import Memory, changed_by
+from mcp_ingress.services import Limits
+from processors.memory.read.earlier import Memory, changed_by, texts_to_compare
+from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode as Node
 from tests.talos.making import NOON, make_event
 from tests.valence.conftest import Believer
@@ -43,6 +45,7 @@ async def test_the_newer_statement_stands_before_the_older_one_which_fits_the_qu
 
 
 async def test_a_question_that_names_the_old_value_is_answered_by_the_new_one(node: Node) -> None:
+    node.services.limits = Limits(0.05, 1.0, vector_wait_s=PATIENCE_S)
     await node.call("journal_write", content="The regatta meeting is on Tuesday.", category="insight")
     for number in range(9):
         await node.call("journal_write", content=f"Still on Tuesday: errand {number}, on Tuesday.", category="insight")
@@ -155,3 +158,9 @@ async def test_the_newer_of_two_beliefs_stands_first_though_it_is_less_sure(node
     [tension] = (await agent.call("tension_list"))["tensions"]
     assert newer["earlier"] == [{"kind": "Belief", "id": older["id"], "tension": tension["id"]}]
     assert older["disputed_by"] == [{"kind": "Belief", "id": newer["id"], "tension": tension["id"]}]
+
+
+def test_a_chinese_entry_is_compared_too() -> None:
+    said = {"content": "\u4f1a\u8bae\u5728\u5468\u4e8c\u3002", "category": "insight"}
+    event = make_event("talos.journal.written", said, event_id="said", namespace="default")
+    assert set(texts_to_compare(event).values()) == {said["content"]}

@@ -50,6 +50,15 @@ def test_a_tool_call_that_two_hooks_and_the_transcript_tell_of_is_one_row() -> N
     ]
 
 
+def test_a_tool_that_only_the_hook_after_it_told_of_has_its_name_before_the_transcript_is_imported() -> None:
+    store = Store()
+    call = {"tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {"command": "ls"}}
+    store.publish(told("PostToolUse", **call, tool_response="a"), topic=TELEMETRY.name)
+    store.publish(told("PostToolUseFailure", tool_use_id="toolu_2", error="gone"), topic=TELEMETRY.name)
+    rows = store.sql("SELECT tool_call_id, tool_name, input->>'command', duration_ms FROM tool_calls ORDER BY 1")
+    assert rows == [("toolu_1", "Bash", "ls", None), ("toolu_2", None, None, None)]
+
+
 def test_a_tools_hook_told_twice_is_one_event_and_others_are_as_many_as_they_are() -> None:
     call = {"tool_name": "Bash", "tool_use_id": "toolu_1"}
     assert told("PreToolUse", identity="a", **call).id == told("PreToolUse", identity="b", **call).id

@@ -21,7 +21,7 @@ from streams.event_types.memory import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.log.base import Outgoing, Record
 from streams.positions import Position
-from streams.topics import DERIVED, MEMORY
+from streams.topics import MEMORY
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 
@@ -63,12 +63,9 @@ class BeliefNode(SmallNode):
     def detect(self, logged: LoggedEvent) -> None:
         """What the detector finds for this event now."""
         cursor = self.store.database.cursor()
-        for fact in self.tensions.find(cursor, [logged])[0]:
-            self.facts.append(fact)
-            self._keep(fact)
-
-    def _keep(self, fact: Event) -> None:
-        self._apply(self.store.record(encode(DERIVED.name, fact)))
+        facts = self.tensions.find(cursor, [logged])[0]
+        self.facts += facts
+        self._keep(*facts)
 
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         """As the small node's; what lies on the log while it is behind is kept for `catch_up`."""

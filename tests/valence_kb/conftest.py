@@ -50,3 +50,11 @@ def node(tmp_path: Path) -> Iterator[SmallNode]:
 @pytest.fixture
 def agent(node: SmallNode) -> Agent:
     return Agent(node)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """An agent of which all tests of a module ask what is refused: nothing is kept."""
+    node = SmallNode(tmp_path_factory.mktemp("asked"))
+    yield Agent(node)
+    node.close()

@@ -108,9 +108,9 @@ async def test_the_same_insight_of_another_session_reinforces_the_belief_of_the_
         {"content": "x", "session_id": "x"},
     ],
 )
-async def test_what_no_belief_can_be_made_of_is_refused_by_name(agent: Agent, arguments: dict[str, Any]) -> None:
-    answer = await refused(agent, "INVALID_PARAMS", "insight_extract", **{"session_id": NOBODY, **arguments})
-    assert answer["details"]["parameter"] in arguments and agent.node.published == []
+async def test_what_no_belief_can_be_made_of_is_refused_by_name(asked: Agent, arguments: dict[str, Any]) -> None:
+    answer = await refused(asked, "INVALID_PARAMS", "insight_extract", **{"session_id": NOBODY, **arguments})
+    assert answer["details"]["parameter"] in arguments and asked.node.published == []
 
 
 async def test_an_insight_of_nobody_or_of_a_transcript_is_refused_and_leaves_no_belief(

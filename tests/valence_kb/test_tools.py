@@ -262,9 +262,9 @@ async def test_patterns_are_listed_by_occurrence_then_confidence_and_filtered(ag
         ("pattern_list", {"status": "archived"}),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused_by_name(agent: Agent, tool: str, arguments: dict[str, Any]) -> None:
-    await refused(agent, "INVALID_PARAMS", tool, **arguments)
-    assert agent.node.published == []
+async def test_a_value_that_cannot_be_is_refused_by_name(asked: Agent, tool: str, arguments: dict[str, Any]) -> None:
+    await refused(asked, "INVALID_PARAMS", tool, **arguments)
+    assert asked.node.published == []
 
 
 async def test_a_refusal_says_code_and_sentence_under_the_names_of_the_reference(agent: Agent) -> None:

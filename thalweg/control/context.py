@@ -52,14 +52,14 @@ class Asked:
 async def context_for(running: Running, hook_event: Event, hook: str, timeout_s: float) -> str | None:
     """The text for the client's model; None where nothing is worth it, or it was not found in time.
 
-    What is given goes onto the log before it is answered.
+    What is given goes onto the log, or into the spool, before it is answered.
     """
     asked = Asked(hook, hook_event.data["session_id"], hook_event.namespace, hook_event.data.get("payload") or {})
     try:
         async with asyncio.timeout(timeout_s):
             context = await _context(running, asked)
             if context is not None:
-                await running.publish(_injected(hook_event, asked, context), TELEMETRY.name)
+                await running.accept(_injected(hook_event, asked, context), TELEMETRY.name)
     except TimeoutError:
         return None
     return context.text if context is not None else None

@@ -52,7 +52,7 @@ async def hook_node(running: Running, request: Mapping[str, Any]) -> dict[str, A
         if isinstance(path, str) and (reason := lists.reason(path)) is not None:
             return {"freshness": {}, "context": None, "ignored": reason}
     try:
-        published = running.publish(event, TELEMETRY.name)
+        published = running.accept(event, TELEMETRY.name)
         if not request.get("answer"):
             return {"freshness": (await published).to_json()}
         freshness, context = await asyncio.gather(

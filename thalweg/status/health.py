@@ -34,7 +34,7 @@ async def node_status(running: Running, spaces: Spaces, dreamer: Dreamer) -> Sta
     up_s = running.clock.monotonic() - running.up_since
     stages, stage_problems = stages_status(running.runners, seen, causes, up_s)
     misplaced = await _misplaced(running)
-    indexes = running.store.indexes.state()
+    indexes = running.store.indexes.state() | {"features": running.store.indexes.features.state()}
     vectors = await spaces.status()
     problems = [*causes.values(), *stage_problems, *await _surroundings(running)]
     problems += [misplaced_sentence(producer) for producer in misplaced if producer["is_recent"]]

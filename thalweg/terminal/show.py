@@ -172,7 +172,7 @@ def show_status(report: dict[str, Any]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     numbers = {"applied": "applied", "lag": "lag", "oldest_s": "oldest s", "processed": "processed", "buried": "buried"}
     for name in ("", "part", "state", *numbers.values()):
-        table.add_column(name, justify="right" if name in numbers.values() else "left")
+        table.add_column(name, justify="right" if name in numbers.values() else "left", overflow="fold")
     for kind, name, part in parts:
         table.add_row(kind, name, coloured(str(part.get("state", ""))), *(cell(part.get(key)) for key in numbers))
     for name in ("keyword", "vector") if "indexes" in report else ():

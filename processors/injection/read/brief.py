@@ -1,6 +1,6 @@
 """Reads what a session is told at its start.
 
-Newest decisions, the last session, open goals, open contradictions; after a compaction its own prompts too.
+Newest decisions, the last sessions, open goals, open contradictions; after a compaction its own prompts too.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from processors.injection.read.known import read_known
 from processors.injection.rules.notes import Note, Section
 from processors.memory.registry import PRIVATE
 
-GOALS, DECISIONS, CONTRADICTIONS, PROMPTS = 3, 8, 3, 3
+SESSIONS, GOALS, DECISIONS, CONTRADICTIONS, PROMPTS = 3, 3, 8, 3, 3
 RESUMED, COMPACTED = "resume", "compact"
 """What `SessionStart` says of a session that knows what it was given, and of one whose context was summarised."""
 
-_LAST_SESSION = """
+_LAST_SESSIONS = f"""
 SELECT session_id, goal, summary, project, started_at, ended_at FROM sessions
 WHERE namespace = $namespace AND parent_session_id IS NULL AND session_id <> $session
   AND (goal IS NOT NULL OR summary IS NOT NULL AND source IN ('talos', 'valence'))
-ORDER BY project IS NOT DISTINCT FROM $project DESC, coalesce(ended_at, started_at) DESC, session_id LIMIT 1"""
+ORDER BY project IS NOT DISTINCT FROM $project DESC, coalesce(ended_at, started_at) DESC, session_id LIMIT {SESSIONS}"""
 """A transcript in which nobody asked anything has a summary at most: the title of another session."""
 
 _LAST_WORDS = """
-SELECT text, created_at FROM turns WHERE namespace = $namespace AND session_id = $session AND role = 'assistant'
+SELECT record_id, text, created_at FROM turns
+WHERE namespace = $namespace AND session_id = $session AND role = 'assistant'
 ORDER BY created_at DESC, record_id DESC LIMIT 1"""
 
 _PRIVATE = f"(SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace)"
@@ -86,11 +87,11 @@ def read_brief(
     own = _own_session(rows(_OWN_GOAL), rows(_PROMPTS)) if source == COMPACTED else []
     contradictions = [Note(*row) for row in rows(_TENSIONS)]
     contradictions += [Note(*row) for row in rows(_CHANGED)]
-    last = [note for row in rows(_LAST_SESSION) for note in _session(row, project, rows(_LAST_WORDS, session=row[0]))]
+    last = [note for row in rows(_LAST_SESSIONS) for note in _session(row, project, rows(_LAST_WORDS, session=row[0]))]
     sections = [
         Section("This session, before it was compacted", own),
         Section("Newest decisions", [Note(*row) for row in rows(_DECISIONS)]),
-        Section("Last session", last),
+        Section("Last sessions, the newest first", last),
         Section("Open goals", [Note(*row) for row in rows(_GOALS)]),
         Section("Open contradictions, the newer first", contradictions[:CONTRADICTIONS]),
     ]
@@ -121,7 +122,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _session(row: tuple[Any, ...], project: str | None, words: list[tuple[str, datetime]]) -> list[Note]:
+def _session(row: tuple[Any, ...], project: str | None, words: list[tuple[str, str, datetime]]) -> list[Note]:
     """A session by its goal, and by its summary or else its last words."""
     session_id, goal, summary, its_project, started_at, ended_at = row
     place = f" in {its_project}" if its_project and its_project != project else ""
@@ -129,5 +130,5 @@ def _session(row: tuple[Any, ...], project: str | None, words: list[tuple[str, d
     if summary:
         notes.append(Note(session_id, summary, ended_at or started_at, "summary"))
     else:
-        notes += [Note(session_id, text, time, "last words") for text, time in words]
+        notes += [Note(turn_id, text, time, "last words") for turn_id, text, time in words]
     return notes

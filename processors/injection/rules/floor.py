@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from processors.memory.rules.plain_kind import is_question
 from storage.search.question import matter_of
 from storage.search.records.clusters import canonical
 from storage.search.words.analyzer import query_terms
@@ -30,6 +31,8 @@ MIN_RARE = 1.0
 """In a language that the model was not trained on, the tokens of any two texts are near: words must agree."""
 MIN_TERMS = 4
 """A prompt of fewer distinct terms ("yes", "continue", "commit this") says what to do next, and asks for no fact."""
+MIN_QUESTION_TERMS = 2
+"""The same of a prompt that is a question: "Which day do we deploy?" has two."""
 MAX_FACTS = 5
 
 
@@ -60,7 +63,7 @@ def facts_above_floor(prompt: str, candidates: Sequence[CandidateFact], known: S
 
     `known`: hits of the same search that the session has already, because it said them or was given them.
     """
-    if len(query_terms(matter_of(prompt))) < MIN_TERMS:
+    if len(query_terms(matter_of(prompt))) < (MIN_QUESTION_TERMS if is_question(prompt) else MIN_TERMS):
         return []
     asked = canonical(prompt)  # the prompt itself, or the same one in another session, tells nothing
     in_sight, fits = (

@@ -39,7 +39,7 @@ class Prune(Stage):
     needs_store = True
     accepts = frozenset({JOURNAL_CORRECTED, JOURNAL_RETRACTED})
     batch_size = 100
-    linger_s = 0.1
+    linger_s = 1.0
 
     _applied: AppliedPositions
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from processors.telemetry.formats.claude_code import AGENT
-from processors.telemetry.formats.lines import Unreadable, identifier, read_object
+from processors.telemetry.formats.lines import Unreadable, filled, identifier, read_object
 from processors.telemetry.formats.transcript import session_event, session_fields, tool_call, tool_result
 from streams.errors import Refused
 from streams.events import Event
@@ -58,7 +58,7 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
 def _tool(
     name: str, entry: dict[str, Any], call: str | None, time: datetime
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The call that a tool's hook reports, and its result."""
+    """The call that a tool's hook reports, or its result, which names the tool before a transcript does."""
     if name == "PreToolUse":
         return tool_call(call, entry.get("tool_name"), time, entry.get("tool_input")), None
     if name not in ("PostToolUse", "PostToolUseFailure"):
@@ -66,4 +66,8 @@ def _tool(
     response = entry.get("tool_response", entry.get("error"))
     output = response if isinstance(response, str) else orjson.dumps(response).decode() if response is not None else ""
     is_error = name == "PostToolUseFailure"
-    return None, tool_result(call, time, output, is_error=is_error, duration_ms=entry.get("duration_ms"))
+    result = tool_result(call, time, output, is_error=is_error, duration_ms=entry.get("duration_ms"))
+    tool = filled(entry.get("tool_name"))
+    if result is not None and tool is not None:
+        result |= {"tool_name": tool, "input": entry.get("tool_input")}
+    return None, result
