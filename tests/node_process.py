@@ -107,7 +107,7 @@ class NodeProcess:
                 return status
             parts, unpublished = [status["topics"], status["stages"]], status["door"]["records_waiting"]
             assert time.monotonic() < deadline, (
-                f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
+                f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}\n{self.log_tail()}"
             )
             was_settled = is_settled
             if not is_settled:

@@ -33,6 +33,10 @@ _Derived = tuple[Sequence[tuple[Any, Record]], Derived]
 BROKER_AWAY = (KafkaError, OSError)
 """What the start of an app raises while there is no broker."""
 
+TOPICS_AGE_MS = 5_000
+"""How old what a member knows of the topics may be. A group that is formed while a broker that has just come back does
+not name its topics yet is assigned nothing, and stays so until a member looks again: after 5 minutes by default."""
+
 
 class NoTables(TableManager):
     """Declares no tables: Faust would wait a second for them, and so would a first caller."""
@@ -73,6 +77,7 @@ def make_app(
         broker_heartbeat_interval=1,
         broker_request_timeout=20,
         broker_commit_interval=1.0,
+        consumer_metadata_max_age_ms=TOPICS_AGE_MS,
         producer_linger=0,
         producer_acks=-1,
         consumer_auto_offset_reset="earliest",
