@@ -30,6 +30,15 @@ def test_rows_behind_the_first_change_nothing() -> None:
     assert list(relevance_of([*first, *[hit(0.01, 0.0)] * 50]).values[:FIRST]) == list(relevance_of(first).values)
 
 
+def test_more_words_of_the_question_count_up_to_a_half_of_them() -> None:
+    def first(late: float) -> float | None:
+        return relevance_of([hit(0.3, late), *[hit(0.2, 0.1)] * (FIRST - 1)]).values[0]
+
+    values = [first(late / 10) for late in range(11)]
+    assert None not in values and values[:6] == sorted(set(values[:6]))
+    assert set(values[5:]) == {values[5]}
+
+
 def test_without_token_vectors_there_is_no_relevance_and_nothing_is_said_of_the_whole() -> None:
     found = relevance_of([hit(0.3, None), hit(0.2, 0.1)])
     assert found.values[0] is None and found.values[1] is not None and not found.nothing

@@ -2,7 +2,8 @@
 
     relevance = σ(w₀ + w₁ · late + w₂ · ahead + w₃ · ln rank)
 
-late     the share of the question's tokens that the row meets: the side `late` of a hit
+late     the share of the question's tokens that the row meets (the side `late` of a hit), at most LATE_ENOUGH: above it
+         a row repeats the question's words, and is not more often what was meant
 ahead    by how much its score exceeds the mean of the rows 2 to FIRST: of many that are equally near, few are meant
 rank     its place, from 1
 
@@ -19,11 +20,12 @@ from dataclasses import dataclass
 
 from storage.search.records.hits import SearchHit
 
-WEIGHTS = (-3.44, 3.33, 14.91, -0.45)
+WEIGHTS = (-3.74, 4.04, 15.44, -0.42)
 """Of 1, late, ahead and ln rank: `thalweg bench trust --fit`."""
+LATE_ENOUGH = 0.5
 FIRST = 10
 """The rows of which it is asked whether any is right; a search for relevance finds at least as many."""
-FLOOR = 0.62
+FLOOR = 0.63
 """The least probability that one of the first rows is right, below which an answer says `nothing_relevant`."""
 LEAST = 1e-6
 """A probability is at least this, and at most 1 less this, where its logit is taken."""
@@ -69,7 +71,7 @@ def evidence_of(hits: Sequence[SearchHit]) -> list[tuple[float, float, float] | 
     rest = [hit.score for hit in hits[1:FIRST]]
     level = sum(rest) / len(rest) if rest else 0.0
     return [
-        (hit.sides["late"][1], hit.score - level, math.log(rank)) if "late" in hit.sides else None
+        (min(hit.sides["late"][1], LATE_ENOUGH), hit.score - level, math.log(rank)) if "late" in hit.sides else None
         for rank, hit in enumerate(hits, 1)
     ]
 
