@@ -44,6 +44,10 @@ FEWEST = 100
 """Memories of a store in which rarity says something."""
 MOST_CLAIMS = 16
 """This many stated parts of a memory are looked for."""
+MOST_TEXTS = 512
+"""Texts that are kept while the memories of a batch are compared: neighbours have neighbours in common."""
+Place = tuple[int, int]
+"""Of a memory in the log: offset and label."""
 
 
 class CauseFinder:
@@ -55,6 +59,8 @@ class CauseFinder:
             reader.cursor, Filter(reader.namespace, toolsets=(TOOLSET,), kinds=PROSE)
         )
         self._rarity: dict[str, float] = {}
+        self._texts: dict[int, tuple[Place, CausalText]] = {}
+        """By label those that were read last."""
 
     def links(self, memory_id: str) -> list[CausalLink]:
         """The links of a memory with those before it, and the denials of what was linked. None without token vectors.
@@ -63,8 +69,8 @@ class CauseFinder:
         """
         label = document_label(self._reader.namespace, memory_id)
         mine = self._allowed.of(np.array([label], np.int64)).tolist()
-        for placed in self._reader.placed(mine):
-            return self._links(placed)
+        for place, own in self._placed(mine):
+            return self._links(place, own)
         return []
 
     def reasons(self, question: str, tokens: Tokens) -> list[str]:
@@ -73,19 +79,17 @@ class CauseFinder:
         asked = Part(tokens.vectors[kept], self._weights(tokens.ids[kept]), terms)
         self._read_rarities(terms)
         found = []
-        for placed in self._reader.placed(sorted(self._with_words([question], NEAR))):
-            stating = self._text(placed)
+        for _, stating in self._placed(self._with_words([question], NEAR)):
             best = max((similarity(asked, part, self._rarity) for part in stating.effects), default=0.0)
             if best > 0:
-                found.append((best, placed.memory_id))
+                found.append((best, stating.memory_id))
         return [memory_id for _, memory_id in sorted(found, reverse=True)]
 
-    def _links(self, placed: PlacedTokens) -> list[CausalLink]:
-        own = self._text(placed)
+    def _links(self, place: Place, own: CausalText) -> list[CausalLink]:
         texts = [own.text, *(own.text[slice(*claim.where)] for claim in own.claims[:MOST_CLAIMS])]
-        near = self._near(placed.label) | self._with_words(texts[:1], NEAR) | self._with_words(texts[1:], NEAR_CLAIM)
-        others = self._earlier(near, placed)
-        found = [*self._by_own(own, others), *self._by_others(own, others, placed), *self._denied(own, others)]
+        near = self._near(place[1]) | self._with_words(texts[:1], NEAR) | self._with_words(texts[1:], NEAR_CLAIM)
+        others = self._earlier(near, place)
+        found = [*self._by_own(own, others), *self._by_others(own, others, place), *self._denied(own, others)]
         best: dict[tuple[str, str], CausalLink] = {}
         for one in sorted(found, key=lambda one: (-one.confidence, -one.similarity)):
             best.setdefault((one.cause_id, one.effect_id), one)
@@ -99,7 +103,7 @@ class CauseFinder:
                 if value > 0 and not any(is_denied(own, claim.statement, one, rarities) for one in others):
                     yield link(own, claim, other, value)
 
-    def _by_others(self, own: CausalText, others: Sequence[CausalText], placed: PlacedTokens) -> Iterable[CausalLink]:
+    def _by_others(self, own: CausalText, others: Sequence[CausalText], place: Place) -> Iterable[CausalLink]:
         """What earlier memories state of this one, where none tells it better."""
         for stating in others:
             for claim in stating.claims[:MOST_CLAIMS]:
@@ -107,7 +111,7 @@ class CauseFinder:
                 value = tells(claim, own, rarities)
                 if not value or is_denied(stating, claim.statement, own, rarities):
                     continue
-                rivals = self._earlier(self._with_words([stating.text[slice(*claim.where)]], NEAR_CLAIM), placed)
+                rivals = self._earlier(self._with_words([stating.text[slice(*claim.where)]], NEAR_CLAIM), place)
                 rivals = [one for one in rivals if one.memory_id != stating.memory_id]
                 told = told_by(claim, [own, *rivals], rarities)
                 if told[0][1] > 0:
@@ -136,10 +140,20 @@ class CauseFinder:
         matches = (words.search(cursor, text, self._allowed, most, alone=False).matches for text in texts)
         return {label for found in matches for label, _ in found}
 
-    def _earlier(self, labels: Iterable[int], placed: PlacedTokens) -> list[CausalText]:
+    def _earlier(self, labels: Iterable[int], place: Place) -> list[CausalText]:
         """The memories with these labels that were on the log before."""
-        found = self._reader.placed(sorted(set(labels) - {placed.label}))
-        return [self._text(one) for one in found if (one.position, one.label) < (placed.position, placed.label)]
+        return [one for other, one in self._placed(set(labels) - {place[1]}) if other < place]
+
+    def _placed(self, labels: Iterable[int]) -> list[tuple[Place, CausalText]]:
+        """Those of these memories that have their tokens, by label, with their places."""
+        asked = sorted(labels)
+        known = {label: self._texts[label] for label in asked if label in self._texts}
+        for placed in self._reader.placed([label for label in asked if label not in known]):
+            known[placed.label] = (placed.position, placed.label), self._text(placed)
+        if len(self._texts) > MOST_TEXTS:
+            self._texts.clear()
+        self._texts |= known
+        return [known[label] for label in asked if label in known]
 
     def _text(self, placed: PlacedTokens) -> CausalText:
         rows = unit(placed.codes.astype(np.float32))

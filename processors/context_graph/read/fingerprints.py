@@ -211,6 +211,8 @@ class FingerprintReader:
 
     def placed(self, labels: Sequence[int]) -> list[PlacedTokens]:
         """The memories with these labels whose tokens are stored, and where these stand in the text."""
+        if not labels:
+            return []
         rows = execute(
             self.cursor,
             f'SELECT label, record_id, left(text, {MAX_CHARS}), "offset" FROM documents '
