@@ -8,14 +8,17 @@ import orjson
 import pytest
 
 from mcp_ingress.inventory import find_tools
+from streams.errors import Refused
 from thalweg.bench.causes import measure_causes
 from thalweg.bench.consolidation import measure_consolidation
 from thalweg.bench.dials import measure_dials
+from thalweg.bench.dream import measure_dream
 from thalweg.bench.drift import measure_drift
 from thalweg.bench.infer import measure_infer
 from thalweg.bench.recall import load_for_recall
 from thalweg.bench.tools import PLAN, measure_tools
 from thalweg.bench.trust import measure_trust
+from thalweg.bench.watched_node import read_pieces
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 UNSEEN = Path(__file__).parents[1] / "fixtures" / "causes_unseen.toml"
@@ -60,6 +63,24 @@ def test_what_is_said_twice_becomes_one_over_mcp(tmp_path: Path) -> None:
 
 def test_drift_is_measured_between_two_matters_over_mcp(tmp_path: Path) -> None:
     assert measure_drift(dataset(tmp_path), "hashing").figures
+
+
+def test_drift_between_transcripts_needs_sessions_of_known_projects(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text('{"sessionId": "unknown"}\n')
+    with pytest.raises(Refused, match="no transcript"):
+        measure_drift(str(tmp_path), "hashing")
+
+
+def test_the_pieces_of_a_dream_are_noted_and_searches_are_timed_beside_it() -> None:
+    figures = measure_dream(200, 3, "hashing").figures
+    assert figures["dream_s"].value > 0 and figures["searches_during"].value > 0
+    assert str(figures["dream_longest_piece"].target) == "≤ 20" and str(figures["search_p95_ratio"].target) == "≤ 1.5"
+
+
+def test_pieces_are_read_between_two_times_and_a_line_cut_short_is_left_out(tmp_path: Path) -> None:
+    notes = tmp_path / "pieces"
+    notes.write_text("10.0 0.004\n11.0 0.006\n12.0 0.008\n12")
+    assert read_pieces(notes, 10.5, 12.5) == [6.0, 8.0]
 
 
 def test_an_inference_walks_from_hubs_over_many_edges() -> None:

@@ -10,8 +10,9 @@ import pytest
 from processors.context_graph.rules.co_recall import DEPTH, FULL_RECALLS, Recall, co_recalled
 from processors.context_graph.rules.edges import Edge
 from storage.search.ranking.ranks import rank_strength
-from storage.search.ranking.weights import ANCHORS, RECALLED_SHARE, recalled_scores
+from storage.search.ranking.weights import ANCHORS, RECALLED_SHARE, VOICE_SHARE, Evidence, recalled_scores, voices
 from storage.search.records.relations import Together
+from storage.search.records.speakers import NOBODY, Speakers, speaker_of
 from streams.codec import encode
 from streams.event_types.context_edges import EDGES_CHANGED, REM_WEIGHT
 from streams.events import Event
@@ -71,9 +72,7 @@ def together(pairs: dict[tuple[int, int], float], count: int) -> Together:
     both = [(one, other, strength) for (a, b), strength in pairs.items() for one, other in ((a, b), (b, a))
             for strength in [strength]]  # fmt: skip
     rows, others, strengths = (np.array(values) for values in zip(*both, strict=True))
-    most = np.zeros(count)
-    np.maximum.at(most, rows, strengths)
-    return Together(rows.astype(int), others.astype(int), strengths, most)
+    return Together(rows.astype(int), others.astype(int), strengths, np.zeros(count))
 
 
 def test_scores_rise_only_where_the_best_were_recalled_together() -> None:
@@ -83,13 +82,41 @@ def test_scores_rise_only_where_the_best_were_recalled_together() -> None:
         for one in range(ANCHORS)
         for other in range(one + 1, ANCHORS)
     }
-    gained = recalled_scores(together({**clique, (0, 7): 0.8}, 8), scores)
-    assert gained[7] == pytest.approx(RECALLED_SHARE * (0.8 + 0.8)), "by its place, and beside the best"
-    assert gained[5] == gained[6] == 0.0
-    assert not recalled_scores(together({(6, 7): 1.0}, 8), scores).any(), "another question's answer"
-    few = recalled_scores(together({(0, 1): 0.8, (0, 7): 0.8}, 8), scores)
-    assert not few.any(), "two of five met by chance"
-    assert recalled_scores(together({(0, 1): 0.8}, 2), np.array([0.5, 0.4])).max() <= RECALLED_SHARE
+    nobody = np.zeros(8)
+    gained = recalled_scores(together({**clique, (0, 7): 0.8, (6, 7): 0.5}, 8), scores, nobody)
+    assert gained[7] == pytest.approx(RECALLED_SHARE * (0.8 + 0.5)), "beside the best, and in another answer"
+    assert gained[6] == pytest.approx(RECALLED_SHARE * 0.5) and gained[5] == 0.0
+    assert not recalled_scores(together({(6, 7): 1.0}, 8), scores, nobody).any(), "another question's answer"
+    few = together({(0, 1): 0.8, (0, 7): 0.8}, 8)
+    assert not recalled_scores(few, scores, np.ones(8)).any(), "two of five met by chance"
+    spoken = recalled_scores(together(clique, 8), scores, np.array([0, 0, 0, 0, 0, 0, 1.0, 0.5]))
+    assert spoken[6:] == pytest.approx(VOICE_SHARE * np.array([1.0, 0.5]) * scores[6:]), "whose words are wanted"
+    assert recalled_scores(together({(0, 1): 0.8}, 2), np.array([0.5, 0.4]), np.zeros(2)).max() <= RECALLED_SHARE
+
+
+def test_the_speaker_that_is_wanted_is_the_one_named_and_the_one_of_most_results() -> None:
+    ana, ben = 3, 7
+    scores = np.linspace(1.0, 0.5, 5)
+    mixed = Evidence(5, speakers=np.array([ana, ben, ana, ben, NOBODY]), named=[ana])
+    assert voices(mixed, scores) == pytest.approx([0.5, 0, 0.5, 0, 0]), "named, and nobody gives most of the results"
+    one = Evidence(5, speakers=np.array([ana, ana, ana, ana, ben]))
+    assert voices(one, scores)[0] > 0.25 and voices(one, scores)[4] == 0, "none is named, one gives most"
+    both = Evidence(5, speakers=np.array([ana, ben, ana, ben, ben]), named=[ana, ben])
+    assert voices(both, scores) == pytest.approx(np.zeros(5), abs=0.1), "two are named"
+    assert not voices(Evidence(5), scores).any(), "no text names its speaker"
+
+
+def test_a_speaker_is_the_name_that_a_text_begins_with() -> None:
+    assert speaker_of("Ana: I sold the boat") == "ana" and speaker_of("  Dr. Ana Lund : yes") == "dr. ana lund"
+    assert speaker_of("I met Ana: she sold it to the harbour master") is None, "a sentence"
+    assert speaker_of("小明：你好") == "小明" and speaker_of("fix: round half even") is None
+    assert speaker_of("12: a number") is None and speaker_of("https://ana.example") is None
+    speakers = Speakers()
+    speakers.add([(1, "Ana: hello"), (2, "Ben: hello"), (3, "hello"), (4, "Dr. Lund: hello")])
+    assert speakers.among(np.array([1, 2, 3])).tolist() == [0, 1, NOBODY]
+    assert speakers.named("What did Ana's brother say to dr. Lund?") == [0, 2]
+    speakers.remove([1])
+    assert speakers.among(np.array([1])).tolist() == [NOBODY]
 
 
 async def ids_of(agent: Agent, topK: int = 10) -> list[str]:

@@ -337,6 +337,32 @@ async def test_a_baseline_is_not_fitted_on_its_own_memories(node: EmbeddingNode,
     assert held_out < fitted - 0.005
 
 
+async def test_a_task_that_came_in_one_stretch_of_time_is_compared_with_the_other_tasks(node: EmbeddingNode) -> None:
+    matter, task = INVOICES[:16], WATERS[:4]
+    mixed = [text for place in range(4) for text in (*matter[4 * place : 4 * place + 4], task[place])]
+
+    async def alignment(namespace: str, texts: list[str]) -> float:
+        about = (MEMORY_STORED, namespace, node.clock.time)
+        events = [Event(f"{namespace} {text}", "test", *about, {"content": text}) for text in texts]
+        await node.publish([encode(MEMORY.name, event) for event in events])
+        ids = [memory_id_of(event) for event in events]
+        told = {"goal_text": "Invoices", "medoid_id": ids[0], "member_ids": ids, "confidence": 0.9, "coherence": 0.9}
+        data = {"confidence_threshold": 0.7, "goal": told, "request_id": namespace}
+        apply(node, Event(namespace, "test", GOAL_BOOTSTRAPPED, namespace, NOON, data), MEMORY.name)
+
+        def read(cursor: Any) -> float:
+            goal = read_north_star(cursor, namespace)
+            assert goal is not None
+            reader = FingerprintReader(cursor, node.indexes, node.embedder, FingerprintCache(), namespace)
+            found = DriftReader(reader, Purposes(), DriftCache(), goal).observe(TIMEFRAMES["24h"], node.clock.time)
+            assert found is not None
+            return found.baseline.alignment
+
+        return await node.reader.run(read)
+
+    assert await alignment("in-a-row", [*matter, *task]) < await alignment("mixed", mixed) - 0.005
+
+
 async def test_twelve_memories_of_another_matter_are_looked_at_by_themselves(node: EmbeddingNode, agent: Agent) -> None:
     await drifted(node, agent, 12)
     assert (await agent.call("get_alignment_drift"))["overall_drift"]["samples"] == 12

@@ -9,7 +9,7 @@ questions about what is stored, are measured before and after.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from processors.context_graph.rules.drift import MODERATE, SEVERE, WINDOW
 from streams.errors import Refused, Unavailable
 from thalweg.bench.graph_memory import GraphMemory
+from thalweg.bench.inject_marks import bundled_marks, read_projects
 from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import SocketClient, running_node, scratch_directory
@@ -60,9 +61,9 @@ class _Course:
 
 
 def measure_drift(dataset: str, embedder: str) -> Report:
-    """Measure each pair of conversations. Raises Refused for less than two."""
+    """Measure each pair of conversations, or of projects of transcripts. Raises Refused for less than two."""
     report = Report("drift", {"dataset": Path(dataset).name, "embedder": embedder})
-    conversations = list(read_set(dataset))
+    conversations = list(_matters(dataset))
     if len(conversations) < 2:
         raise Refused(f"Drift is measured on two conversations at least; {dataset} has {len(conversations)}.")
     courses = {
@@ -74,6 +75,19 @@ def measure_drift(dataset: str, embedder: str) -> Report:
     if len(conversations) > 2:
         _report_thresholds(report, courses, len(conversations))
     return report
+
+
+def _matters(dataset: str) -> Iterator[Conversation]:
+    """The conversations of a data set, or the projects of a folder with transcripts, each text once."""
+    path = Path(dataset)
+    if not path.is_dir() or next(path.rglob("*.jsonl"), None) is None:
+        yield from read_set(dataset)
+        return
+    for project in read_projects(path, bundled_marks()):
+        first: dict[str, Turn] = {}
+        for turn in project.turns:
+            first.setdefault(turn.text, turn)
+        yield Conversation(project.name, list(first.values()), [])
 
 
 class _Memories(GraphMemory):

@@ -71,11 +71,15 @@ def environment(home: Path, *, embedder: str, broker: str = "", **settings: obje
 
 @contextmanager
 def running_node(
-    home: Path, *, embedder: str, broker: str = "", **settings: object
+    home: Path, *, embedder: str, broker: str = "", pieces: Path | None = None, **settings: object
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """`thalweg up` on this directory while the block runs. Raises Unavailable with the end of its log."""
+    """`thalweg up` on this directory while the block runs. Raises Unavailable with the end of its log.
+
+    `pieces`: the file in which the node notes how long its interpreter was not to be had (`watched_node`).
+    """
     home.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "thalweg", "up"]
+    program = ["thalweg", "up"] if pieces is None else ["thalweg.bench.watched_node", str(pieces)]
+    command = [sys.executable, "-m", *program]
     with (home / "node.log").open("ab") as log:
         process = subprocess.Popen(
             command,

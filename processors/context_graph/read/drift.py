@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ _RUNS = 5
 MOST_OF_BUCKET = 32
 """This many memories of a bucket make its mean at most, chosen by their labels, which are hashes."""
 FOLDS = 5
-"""A central memory is compared with the centre of the others, in this many parts."""
+"""The time in which a goal was found is cut into this many stretches, each compared with the centre of the others."""
 MOST_KEPT = 20_000
 """Purpose vectors in memory, of all namespaces: 2 MB."""
 
@@ -202,7 +201,7 @@ class DriftReader:
         among = [one.memory_id for one in stored[places[0] : places[-1] + 1]]
         if (known := self.cache.baseline(self._key)) is not None:
             return known
-        runs = [self._unbiased(run) for run in _runs(among)]
+        runs = self._unbiased(among, _runs(among))
         counts = [len(run) for run in runs]
         if not sum(counts):
             return None
@@ -211,26 +210,34 @@ class DriftReader:
             self.cache.keep_baseline(self._key, found)
         return found
 
-    def _unbiased(self, ids: Sequence[str]) -> np.ndarray:
-        """[n, 13] purpose vectors; of a central memory against the centre of the others."""
-        rows = self.purpose_vectors(ids)
-        if any(one in rows for one in self._central):
-            rows |= self._held_out
-        return np.array([rows[one] for one in ids if one in rows]).reshape(-1, VIEW_COUNT)
+    def _unbiased(self, among: Sequence[str], runs: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """[n, 13] purpose vectors of each run, a memory against the centre of what lies at other times.
 
-    @cached_property
-    def _held_out(self) -> dict[str, np.ndarray]:
-        """By central memory its [13] alignments with the centre of the other parts; empty of one part."""
-        central = self._fingerprints(self._central)
-        parts = [part for part in np.array_split(np.arange(len(central)), FOLDS) if len(part)]
-        if len(parts) < 2:
-            return {}
+        `among`: the memories of the goal, in the order of the log. They are cut into FOLDS stretches of time: what is
+        said later is as far from the centre as a stretch is from that of the others, while a memory whose own task
+        is in the centre is nearer. Against the goal itself where there is one stretch only.
+        """
+        chosen = set(self._central)
+        places = [place for place, one in enumerate(among) if one in chosen]
+        stretches = [part for part in np.array_split(places, FOLDS) if len(part)]
+        if len(stretches) < 2:
+            rows = self.purpose_vectors([one for run in runs for one in run])
+        else:
+            ends = np.array([part[0] for part in stretches[1:]])
+            fold = {one: int(np.searchsorted(ends, place, side="right")) for place, one in enumerate(among)}
+            rows = self._held_out(fold, [among[place] for place in places], [one for run in runs for one in run])
+        return [np.array([rows[one] for one in run if one in rows]).reshape(-1, VIEW_COUNT) for run in runs]
+
+    def _held_out(self, fold: Mapping[str, int], central: Sequence[str], ids: Sequence[str]) -> dict[str, np.ndarray]:
+        """By memory its [13] alignments with the centre of the central memories of other folds."""
+        fingerprints = {str(one.memory_id): one for one in self._fingerprints(list(dict.fromkeys([*central, *ids])))}
         found: dict[str, np.ndarray] = {}
-        for part in parts:
-            others = [one for place, one in enumerate(central) if place not in part]
-            own = [central[place] for place in part]
-            rows = alignments(centre(others), own).astype(np.float64)
-            found |= {str(one.memory_id): row for one, row in zip(own, rows, strict=True)}
+        for number in sorted(set(fold.values())):
+            others = [fingerprints[one] for one in central if one in fingerprints and fold[one] != number]
+            own = [one for one in ids if one in fingerprints and fold[one] == number]
+            if others and own:
+                rows = alignments(centre(others), [fingerprints[one] for one in own]).astype(np.float64)
+                found |= dict(zip(own, rows, strict=True))
         return found
 
     def _buckets(self, within: Sequence[StoredMemory], timeframe: Timeframe, now: datetime) -> list[Bucket]:

@@ -24,7 +24,7 @@ WINDOW = 20
 """Memories whose mean is taken; the mean of more is not thought surer, because what follows on each other is alike."""
 LEAST = 10
 """Fewer memories tell no drift."""
-MILD, MODERATE, SEVERE = 2.0, 3.5, 4.0
+MILD, MODERATE, SEVERE = 2.0, 4.0, 4.6
 """From this many standard errors on."""
 SCALAR_MILD, SCALAR_MODERATE, SCALAR_SEVERE = 0.01, 0.05, 0.10
 """From such a fall of the mean alignment on, where the baseline has too few memories to have a standard error."""

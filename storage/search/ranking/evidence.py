@@ -27,6 +27,9 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         parents=candidates.parents,
         together=context.records.follow_relations(context.cursor).recalled_together(labels),
     )
+    if evidence.together is not None:
+        evidence.speakers = context.records.speakers.among(labels)
+        evidence.named = context.records.speakers.named(query.text)
     if asks_about_user(query.text):
         evidence.is_by_user = context.records.user_records.among(labels)
     tokens = None

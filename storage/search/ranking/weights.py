@@ -2,7 +2,7 @@
 
     score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
     then half as much again where the speaker is asked for, then lifted to half of a related record's score,
-    then 0.07 of the best score more for what was often recalled, where the query finds what was recalled together
+    then more for what was often recalled and who said it, where the query finds what was recalled together
 
 late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1.
          A long text matches by its best passage, and that counts 1 - 0.05 · ln(passages): of many one is near by chance
@@ -22,9 +22,11 @@ date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`); of what a user said half of it, where the
          question asks for that: a request tells what it is about
 speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
-recalled what dreams learned from searches: none before the first dream. A record counts by how high it stood in
-         a search that was made again and again, and by how high beside the best records of this one; both only as
-         far as the five best were recalled together, so that other questions keep their order
+recalled what dreams learned from searches: none before the first dream. A record gains 0.03 of the best score by how
+         high it stood in another search that was made again and again, as much by how high beside the best records
+         of this one, and up to 0.15 of its own by its speaker (`voices`): what is asked again wants more than one
+         answer, and one person gives most of them. All only as far as the five best were recalled together, so that
+         other questions keep their order
 imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
          as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
 
@@ -34,13 +36,14 @@ since the cosines of one lie close together, and those of another far apart. doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from storage.search.ranking.ranks import rank_strength
 from storage.search.records.relations import Together
+from storage.search.records.speakers import NOBODY
 from storage.search.records.timeline import Neighbours
 
 SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
@@ -59,9 +62,12 @@ SPEAKER_SHARE = 0.5
 PASSAGES_SHARE = 0.05
 """What each e-fold of passages takes off a long text's late interaction."""
 GRAPH_SHARE = 0.5
-RECALLED_SHARE = 0.07
+RECALLED_SHARE = 0.03
+VOICE_SHARE = 0.15
 ANCHORS = 5
 """The best records, by which it is told whether the query finds what was recalled together."""
+FIRST = 10
+"""The results whose speakers tell whose words are wanted."""
 COVERED_FROM = 0.3
 """Up to this share of what the best records might have in common, they met by chance."""
 
@@ -107,6 +113,10 @@ class Evidence:
     """Whether a user said it, where the question asks for what the user said."""
     parents: np.ndarray = field(default_factory=_nothing)
     """The number of the best of the records that this one is related to, -1 for none."""
+    speakers: np.ndarray = field(default_factory=_nothing)
+    """The number of the speaker of each, NOBODY for none."""
+    named: Sequence[int] = ()
+    """The speakers that the query names."""
     together: Together | None = None
     """What searches returned together, both by number."""
     fits: dict[int, int] = field(default_factory=dict)
@@ -123,6 +133,7 @@ class Evidence:
             "passages": 1,
             "is_by_user": False,
             "parents": -1,
+            "speakers": NOBODY,
         }
         for name, value in nowhere.items():
             if not len(getattr(self, name)):
@@ -217,13 +228,37 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)
     if evidence.together is not None:
         before = totals(parts)
-        lift = np.minimum(recalled_scores(evidence.together, before), np.maximum(0.0, 1.0 - before))
+        gained = recalled_scores(evidence.together, before, voices(evidence, before))
+        lift = np.minimum(gained, np.maximum(0.0, 1.0 - before))
         parts["recalled"] = np.where(lift > 0, lift, np.nan)
     return parts
 
 
-def recalled_scores(together: Together, scores: np.ndarray) -> np.ndarray:
-    """(n,) what (n,) scores gain by what was recalled together; nothing where the best ones were not."""
+def voices(evidence: Evidence, scores: np.ndarray) -> np.ndarray:
+    """(n,) how surely the speaker of each is the one whose words are wanted, 0 to 1.
+
+    Half of it where the query names one speaker of the candidates and it is that one; the other half by how far the
+    one speaker outweighs all others among the FIRST (n,) scores.
+    """
+    speakers = evidence.speakers
+    sure = np.zeros(evidence.count)
+    named = np.intersect1d(speakers, np.array(evidence.named, np.int64))
+    if len(named) == 1:
+        sure += 0.5 * (speakers == named[0])
+    best = np.argsort(-scores, kind="stable")[:FIRST]
+    weights = np.array([rank_strength(rank) for rank in range(1, len(best) + 1)])
+    said = {int(one): float(weights[speakers[best] == one].sum()) for one in speakers[best] if one != NOBODY}
+    if said:
+        most = max(said, key=lambda one: said[one])
+        sure += 0.5 * max(0.0, 2 * said[most] / float(weights.sum()) - 1) * (speakers == most)
+    return sure
+
+
+def recalled_scores(together: Together, scores: np.ndarray, voices: np.ndarray) -> np.ndarray:
+    """(n,) what (n,) scores gain by what was recalled together; nothing where the best ones were not.
+
+    `voices`: (n,) how surely each is by the speaker whose words are wanted.
+    """
     best = np.argsort(-scores, kind="stable")[:ANCHORS]
     anchors = np.zeros((len(best), len(scores)))
     number = np.full(len(scores), -1)
@@ -234,9 +269,11 @@ def recalled_scores(together: Together, scores: np.ndarray) -> np.ndarray:
     expected = np.outer(ranked, ranked) * (1 - np.eye(len(best)))
     covered = np.minimum(anchors[:, best], expected).sum() / (expected.sum() or 1.0)
     trust = max(0.0, (covered - COVERED_FROM) / (1 - COVERED_FROM))
-    gained: np.ndarray = (
-        RECALLED_SHARE * trust * float(scores.max(initial=0.0)) * (together.most + anchors.max(0, initial=0.0))
-    )
+    beside = together.outside.copy()
+    is_other = number[together.others] < 0  # what stands beside the best is this query's own answer
+    np.maximum.at(beside, together.rows[is_other], together.strengths[is_other])
+    often = RECALLED_SHARE * float(scores.max(initial=0.0)) * (beside + anchors.max(0, initial=0.0))
+    gained: np.ndarray = trust * (often + VOICE_SHARE * voices * np.maximum(scores, 0.0))
     return gained
 
 

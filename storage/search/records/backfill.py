@@ -10,7 +10,7 @@ import duckdb
 
 from storage.search.entries import DocumentEntry
 from storage.search.records.passages import FIRST_PASSAGES, MIN_LONG_CHARS, Passage, split_passages
-from storage.search.records.speakers import USERS, USERS_LABEL
+from storage.search.records.speakers import MAX_LABEL, USERS, USERS_LABEL
 
 FETCH_ROWS = 8_192
 SURELY_LONG_CHARS = 2_000
@@ -44,6 +44,16 @@ def read_texts(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
 def read_questions(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
     """(label, text) of every document with a question mark."""
     cursor.execute("SELECT label, text FROM documents WHERE regexp_matches(text, '[?？؟]')")
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        yield from rows
+
+
+def read_speaker_texts(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
+    """(label, beginning) of every document that may begin with the name of a speaker."""
+    cursor.execute(
+        f"SELECT label, left(text, {MAX_LABEL}) AS beginning FROM documents "
+        "WHERE regexp_matches(beginning, '^[^\\n]*(:\\s|：)')"
+    )
     while rows := cursor.fetchmany(FETCH_ROWS):
         yield from rows
 

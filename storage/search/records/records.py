@@ -14,6 +14,7 @@ from storage.search.records.backfill import (
     holds_records,
     read_passages,
     read_questions,
+    read_speaker_texts,
     read_texts,
     read_timelines,
     read_user_labels,
@@ -25,7 +26,7 @@ from storage.search.records.hits import DocumentRows
 from storage.search.records.passages import PassageIndex, split_passages
 from storage.search.records.question_share import QuestionShares
 from storage.search.records.relations import FOLLOWED, Relations
-from storage.search.records.speakers import UserRecords, is_by_user
+from storage.search.records.speakers import Speakers, UserRecords, is_by_user
 from storage.search.records.timeline import Timelines
 
 Value = TypeVar("Value")
@@ -50,6 +51,7 @@ class Records:
         self.timelines = Timelines()
         self.questions = QuestionShares()
         self.user_records = UserRecords()
+        self.speakers = Speakers()
         self.documents = DocumentRows()
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
@@ -64,6 +66,7 @@ class Records:
         self.documents.load(cursor)
         self.questions.add(read_questions(cursor))
         self.user_records.add(read_user_labels(cursor, self._roles))
+        self.speakers.add(read_speaker_texts(cursor))
         self.timelines.add(read_timelines(cursor))
         self.clusters.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
@@ -78,6 +81,7 @@ class Records:
         self.clusters.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
         self.user_records.add(entry.label for entry in documents if is_by_user(entry.text, entry.role))
+        self.speakers.add((entry.label, entry.text) for entry in documents)
         for entry in documents:
             self.passages.add(entry.label, split_passages(entry.text))
 
@@ -88,6 +92,7 @@ class Records:
         self.clusters.remove(labels)
         self.questions.remove(labels)
         self.user_records.remove(labels)
+        self.speakers.remove(labels)
         return gone
 
     def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:

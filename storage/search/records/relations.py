@@ -34,13 +34,13 @@ FOLLOWED = tuple(_COLUMNS)
 class Together(NamedTuple):
     """(pairs,) each: the number of a record, that of one recalled with it, how often and how high, 0 to 1.
 
-    `most`: (n,) the most of each record, with whatever other.
+    `outside`: (n,) the most of each record with one that is not among them.
     """
 
     rows: np.ndarray
     others: np.ndarray
     strengths: np.ndarray
-    most: np.ndarray
+    outside: np.ndarray
 
 
 class Relations:
@@ -149,10 +149,10 @@ class Relations:
         rows = np.repeat(np.arange(len(found)), [len(ends) for ends in found])
         others = places_in(labels, np.array([end for ends in found for end in ends], np.int64))
         strengths = np.array([strength for ends in found for strength in ends.values()])
-        most = np.zeros(len(found))
-        np.maximum.at(most, rows, strengths)
         is_here = others != ABSENT
-        return Together(rows[is_here], others[is_here], strengths[is_here], most)
+        outside = np.zeros(len(found))
+        np.maximum.at(outside, rows[~is_here], strengths[~is_here])
+        return Together(rows[is_here], others[is_here], strengths[is_here], outside)
 
     def _find(self, rows: Sequence[tuple[Any, ...]]) -> None:
         entities = self._ids.add([(namespace, entity_id) for namespace, entity_id, _, _ in rows])

@@ -95,6 +95,22 @@ def infer(as_json: bool, memories: int, edges: int) -> None:
 @click.command()
 @JSON
 @EMBEDDER
+@click.option("--size", type=click.IntRange(100), default=10_000, show_default=True, help="Memories of the dream.")
+@click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Searches beside it.")
+def dream(as_json: bool, embedder: str, size: int, count: int) -> None:
+    """Measure how long a dream holds the node in one piece, and what searches beside it wait.
+
+    \b
+    Example: thalweg bench dream --size 10000
+    """
+    from thalweg.bench.dream import measure_dream
+
+    show(lambda: measure_dream(size, count, embedder), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
 @SIZES
 @click.option("--n", "count", type=click.IntRange(1), default=100, show_default=True, help="Calls of each tool.")
 def tools(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int) -> None:
@@ -148,7 +164,8 @@ def pulse(as_json: bool, embedder: str, dataset: str) -> None:
 def drift(as_json: bool, embedder: str, dataset: str) -> None:
     """Measure whether drift tells when the matter changes, and what its correction does to searches.
 
-    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md) with several conversations.
+    The data set is a file or folder of LoCoMo, LongMemEval or chats with several conversations, or a folder with the
+    transcripts of several projects (docs/benchmarks.md).
 
     \b
     Example: thalweg bench drift locomo10.json
@@ -244,4 +261,4 @@ def week(as_json: bool, embedder: str, questions: int | None, again: float, data
     show(lambda: measure_week(dataset, embedder, again, questions), as_json)
 
 
-COMMANDS = (views, causes, infer, tools, dials, pulse, drift, trust, consolidation, night, week)
+COMMANDS = (views, causes, infer, tools, dials, pulse, drift, trust, consolidation, dream, night, week)
