@@ -73,6 +73,13 @@ class Settings:
             "empty: all follow from the embedder"
         },
     )
+    image_folder: str = field(
+        default="",
+        metadata={
+            "help": "folder whose files the model of E10 reads where an image memory names them by path; links are not "
+            "followed; empty: no file is read, and such an image is compared by its words"
+        },
+    )
     embed_threads: int = field(
         default=2,
         metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"},
@@ -218,6 +225,11 @@ class Settings:
                 raise SettingsError(f"The setting view_models names {label} twice; a view has one model.")
             found[view] = model
         return found
+
+    @property
+    def image_root(self) -> Path | None:
+        """The folder that image files are read in; None without one."""
+        return Path(self.image_folder).expanduser() if self.image_folder else None
 
     @property
     def http_address(self) -> tuple[str, int]:

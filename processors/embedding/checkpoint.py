@@ -72,7 +72,9 @@ def read_checkpoint(name: str, folder: Path) -> Checkpoint:
     if kind == "sparse" and "SpladePooling" in kinds:
         _require_tensor(name, folder, _LANGUAGE_HEADS, "its language-model head")
     if kind == "clip":
-        _require_tensor(name, folder / modules[0]["path"], ("text_projection",), "its projection of texts")
+        for side in ("text", "visual"):
+            head = f"its projection of {'texts' if side == 'text' else 'images'}"
+            _require_tensor(name, folder / modules[0]["path"], (f"{side}_projection",), head)
     if kind == "multi-vector" and "Dense" not in kinds:
         raise EmbedderUnavailable(
             f"{name!r} lacks the projection of its token vectors; it would be random. Choose a complete checkpoint."

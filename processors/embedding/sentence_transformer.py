@@ -15,6 +15,7 @@ import numpy as np
 
 from processors.embedding.checkpoint import Checkpoint, Kind, read_checkpoint
 from processors.embedding.model import MAX_DIM, ModelInfo
+from processors.embedding.pixels import read_pixels
 from storage.search.vectors.model_vector import ModelVector, rows_vector, terms_vector
 from streams.errors import EmbedderUnavailable
 
@@ -121,6 +122,18 @@ class NamedEncoder:
                 return [terms_vector(terms[rows == row], values[rows == row]) for row in range(len(texts))]
             made = encode(list(texts), prompt=prefix, show_progress_bar=False, convert_to_numpy=True)
             return [rows_vector(one) for one in made]
+        except Exception as error:  # torch's own family of bare exceptions
+            raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
+
+    def encode_picture(self, data: bytes) -> ModelVector:
+        """Of an image file the vector of its pixels, which lies among those of texts.
+
+        Raises ValueError when the file is unreadable, and EmbedderUnavailable.
+        """
+        pixels = read_pixels(data)
+        try:
+            made = self._model.encode([pixels], prompt="", show_progress_bar=False, convert_to_numpy=True)
+            return rows_vector(made[0])
         except Exception as error:  # torch's own family of bare exceptions
             raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ class Query:
     `sessions`: all records of this many sessions, of those that the sides meet first, are candidates too. `weights` of
     the sides vector, keyword and graph: the sides' ranks are fused with these. `min_cosine`: the vector side's floor.
     `distinct`: of the records that state the same, one stands for all. `with_turns`: turns of captured sessions too.
+    `candidates`: labels that are candidates
+    whether a side finds them or not.
     """
 
     text: str
@@ -41,6 +43,7 @@ class Query:
     min_cosine: float | None = None
     distinct: bool = True
     with_turns: bool = False
+    candidates: Sequence[int] = ()
 
     @property
     def matter(self) -> str:

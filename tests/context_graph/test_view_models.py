@@ -17,6 +17,7 @@ from processors.embedding.loader import MINILM, load_embedder
 from processors.embedding.model import encode_documents
 from storage.search.vectors.model_vector import unpack_vector
 from storage.search.vectors.vector_file import VectorFile
+from storage.search.vectors.view_spaces import file_space
 from streams.ids import document_label
 from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
@@ -72,7 +73,7 @@ def test_a_view_gets_its_model_through_a_kill_follows_new_memories_and_is_what_i
     node.launch(**E7, THALWEG_FAILPOINT=f"mid_view:{nth}:kill")
     assert node.died() == -9, node.log_tail()
     [file] = files(node)
-    before = VectorFile(file, MINILM.space)
+    before = VectorFile(file, file_space(MINILM.space))
     assert len(before) == min(nth * BATCH, len(CONTENTS) + 1), "what was made before the kill is there"
     before.close()
 
@@ -85,6 +86,8 @@ def test_a_view_gets_its_model_through_a_kill_follows_new_memories_and_is_what_i
     assert (told["native_dimension"], told["available"], told["stands_in_for"]) == (info.dim, True, None)
     assert "building" not in told and best(node) == MEANT
     client = Client(node.home)
+    rows = client.call("search_graph", {"query": ASKED})["results"]
+    assert MEANT in [row["content"] for row in rows] and all("E7" in row["views"] for row in rows)
     added = client.call("store_memory", {"content": "The surgeon washes her hands."})["fingerprintId"]
     serving(node, vectors=len(CONTENTS) + 2)
     assert node.stop() == 0
@@ -99,7 +102,7 @@ def test_a_view_gets_its_model_through_a_kill_follows_new_memories_and_is_what_i
 
 def assert_vectors(file: Path, texts: dict[str, str]) -> None:
     """The file has these vectors, as the model makes them."""
-    kept = VectorFile(file, MINILM.space)
+    kept = VectorFile(file, file_space(MINILM.space))
     bodies = kept.read([document_label("default", one) for one in texts])
     kept.close()
     embedder = load_embedder("minilm", cache_dir=file.parents[2] / "models")

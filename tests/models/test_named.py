@@ -15,6 +15,8 @@ from processors.embedding.model import Embedder, encode_documents, encode_query
 from processors.embedding.sentence_transformer import SPARSE_DIM, hash_terms
 from streams.errors import EmbedderUnavailable
 from tests.models.making import LONGEST, MAKERS, PROMPTS
+from thalweg.process.model import Models
+from thalweg.settings import Settings
 
 TEXTS = [
     "the river bends",
@@ -40,6 +42,18 @@ def load(folder: Path, threads: int = 1) -> Embedder:
     embedder = load_embedder(str(folder), cache_dir=folder.parent / "cache", threads=threads)
     assert embedder is not None
     return embedder
+
+
+def test_a_process_loads_a_folder_once_and_anew_when_its_files_are_others(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(checkpoint("dense"), tmp_path / "model"))
+    models = Models(Settings(home=tmp_path / "home"))
+    first = models.load(str(folder))
+    assert first is not None and models.load(str(folder)) is first
+    shutil.copytree(checkpoint("dense, first token"), folder, dirs_exist_ok=True)
+    other = models.load(str(folder))
+    assert other is not None and other is not first and other.info.space != first.info.space
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from processors.embedding.loader import load_embedder
 from processors.embedding.model import encode_documents
@@ -14,7 +15,11 @@ from tests.e2e.program import Program
 from tests.node_process import Client, NodeProcess
 from thalweg.control.requests import ask
 
-CONTENTS = [f"I realized that the river bends at {place}." for place in ("a mill", "the old bridge", "noon", "zero")]
+CONTENTS = [
+    f"I realized that {matter}."
+    for matter in ("the river bends at a mill", "a build is slow", "Jo likes tea", "the query waits for a lock")
+]
+"""Of four matters: of one, the newest would stand first."""
 
 
 def write(home: Path) -> None:
@@ -44,6 +49,7 @@ def assert_answered_by(node: NodeProcess, folder: Path) -> None:
     client.close()
 
 
+@pytest.mark.timeout(600)
 def test_a_store_begins_with_a_named_model_changes_to_others_and_needs_the_last_one_after_a_restart(
     checkpoint: Callable[[str], Path], tmp_path: Path
 ) -> None:

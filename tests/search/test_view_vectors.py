@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from storage.search.vectors.model_vector import (
     MOST_TERMS,
     NOTHING,
     ModelVector,
+    join_passages,
     mean_vector,
     pack_vector,
     rows_vector,
@@ -19,11 +21,14 @@ from storage.search.vectors.model_vector import (
     unpack_vector,
 )
 from storage.search.vectors.vector_file import VectorFile, text_digest
+from storage.search.vectors.view_spaces import ViewSpace
 
 CHANCE = np.random.default_rng(3)
 DENSE = [rows_vector(CHANCE.normal(size=24)) for _ in range(5)]
 BY_TOKEN = [rows_vector(CHANCE.normal(size=(count, 24))) for count in (1, 3, 8)]
 TERMS = [terms_vector(CHANCE.permutation(60)[:12], CHANCE.random(12).astype(np.float32)) for _ in range(5)]
+LONG = [join_passages(DENSE[:3]), join_passages(BY_TOKEN), join_passages(TERMS[1:4])]
+"""Each of three passages."""
 
 
 def spread(one: ModelVector) -> np.ndarray:
@@ -34,12 +39,13 @@ def spread(one: ModelVector) -> np.ndarray:
     return row
 
 
-@pytest.mark.parametrize("vector", [*DENSE, *BY_TOKEN, *TERMS, NOTHING])
+@pytest.mark.parametrize("vector", [*DENSE, *BY_TOKEN, *TERMS, *LONG, NOTHING])
 def test_a_vector_is_kept_to_a_thousandth(vector: ModelVector) -> None:
     found = unpack_vector(pack_vector(vector))
     assert found.rows.shape == vector.rows.shape and np.abs(found.rows - vector.rows).max(initial=0) < 1e-3
     assert (found.terms is None) == (vector.terms is None)
     assert vector.terms is None or np.array_equal(found.terms, vector.terms)  # type: ignore[arg-type]
+    assert [len(one.rows) for one in found.passages] == [len(one.rows) for one in vector.passages]
 
 
 def test_single_rows_are_compared_by_cosine_rows_by_their_best_matches_and_terms_by_cosine() -> None:
@@ -75,6 +81,100 @@ def test_of_terms_the_heaviest_are_kept_in_their_order() -> None:
     count = MOST_TERMS + 10
     kept = terms_vector(np.arange(count)[::-1], np.arange(count, dtype=np.float32)[::-1] + 1)
     assert kept.terms is not None and kept.terms.tolist() == list(range(10, count))
+
+
+@pytest.mark.parametrize(("long", "short"), zip(LONG, (DENSE, BY_TOKEN, TERMS), strict=True))
+def test_of_a_long_text_the_passage_counts_that_matches_best(long: ModelVector, short: list[ModelVector]) -> None:
+    parts = long.passages
+    assert len(parts) == 3
+    for one in short:
+        assert similarities(one, [long])[0] == pytest.approx(similarities(one, parts).max(), abs=1e-6)
+    each = [similarities(part, [short[0]])[0] for part in parts]
+    assert similarities(long, [short[0]])[0] == pytest.approx(np.mean(each), abs=1e-6)
+    assert join_passages([NOTHING, parts[0]]) is parts[0] and join_passages([NOTHING]) is NOTHING
+
+
+def vectors_of(kind: str) -> list[ModelVector]:
+    """Of 60 texts, every fourth of two passages and one of nothing."""
+    if kind == "sparse":
+        made = [terms_vector(CHANCE.permutation(60)[:9], CHANCE.random(9).astype(np.float32)) for _ in range(60)]
+    else:
+        counts = CHANCE.integers(1, 9, 60) if kind == "multi-vector" else np.ones(60, int)
+        made = [rows_vector(CHANCE.normal(size=(count, 16))) for count in counts]
+    return [NOTHING, *(join_passages([one, made[0]]) if place % 4 == 0 else one for place, one in enumerate(made[1:]))]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a space must know of its model."""
+
+    kind: str
+    space: str = "text/one"
+    model_id: str = "one"
+    provider: str = "here"
+    dim: int = 16
+
+    @property
+    def info(self) -> Model:
+        return self
+
+    def encode_query(self, text: str) -> ModelVector:
+        raise AssertionError(f"{text} is not asked")
+
+
+@pytest.mark.parametrize("kind", ["dense", "clip", "sparse", "multi-vector"])
+def test_a_space_finds_what_is_nearest_of_all_that_are_allowed_also_after_a_restart(kind: str, tmp_path: Path) -> None:
+    vectors, queries = vectors_of(kind), [one.passages[0] for one in vectors_of(kind)[1:9]]
+    space = ViewSpace(Model(kind), tmp_path / "E1.vectors")
+    for start in range(0, 60, 7):
+        space.add([(label, b"digest..", vectors[label]) for label in range(start, min(start + 7, 60))])
+    allowed = np.array([label for label in range(60) if label % 3], np.int64)
+    for query in queries:
+        expected = similarities(query, [vectors[label] for label in allowed])
+        for k in (1, 5, 100):
+            found = space.nearest(query, k, allowed)
+            best = sorted((score for score in expected.tolist() if kind != "sparse" or score > 0), reverse=True)[:k]
+            assert [score for _, score in found] == pytest.approx(best, abs=2e-3)
+            assert [expected[np.flatnonzero(allowed == label)[0]] for label, _ in found] == pytest.approx(
+                best, abs=2e-3
+            )
+    space.file.close()
+    again = ViewSpace(Model(kind), tmp_path / "E1.vectors")
+    again.index(lambda: None)
+    for query in queries:
+        best = np.sort(similarities(query, [vectors[label] for label in allowed]))  # NaN is last
+        best = best[~np.isnan(best)][-5:]
+        assert sorted(score for _, score in again.nearest(query, 5, allowed)) == pytest.approx(best, abs=2e-3)
+    assert again.nearest(NOTHING, 5, allowed) == []
+    again.file.close()
+
+
+def test_half_of_what_a_clip_model_finds_are_images_where_there_are_any(tmp_path: Path) -> None:
+    vectors, images = vectors_of("clip"), {11, 12, 13}
+    space = ViewSpace(Model("clip"), tmp_path / "E10.vectors")
+    assert space.images is not None
+    space.add([(label, b"digest..", vector) for label, vector in enumerate(vectors)])
+    space.images.add(sorted(images))
+    every, query = np.arange(60, dtype=np.int64), vectors[2].passages[0]
+    assert len({label for label, _ in space.nearest(query, 4, every)} & images) == 2
+    assert {label for label, _ in space.nearest(query, 10, every)} > images
+    assert not {label for label, _ in space.nearest(query, 4, np.array([1, 2, 3, 5]))} & images
+    space.file.close()
+
+
+def test_of_many_texts_by_token_those_are_compared_whose_mean_is_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = vectors_of("multi-vector")
+    space = ViewSpace(Model("multi-vector"), tmp_path / "E12.vectors")
+    space.add([(label, b"digest..", vector) for label, vector in enumerate(vectors)])
+    every = np.arange(60, dtype=np.int64)
+    exact = space.nearest(vectors[5], 20, every)
+    monkeypatch.setattr("storage.search.vectors.row_lists.COMPARED", 30)
+    some = space.nearest(vectors[5], 20, every)
+    assert some[0][0] == 5 and dict(some).items() <= dict(space.nearest(vectors[5], 60, every)).items()
+    assert len(dict(some).keys() & dict(exact).keys()) >= 12
+    space.file.close()
 
 
 def bodies(path: Path, space: str = "one") -> dict[int, bytes]:

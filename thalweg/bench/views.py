@@ -20,6 +20,7 @@ import numpy as np
 from mcp_ingress.toolsets.context_graph.embedders import views_of, with_models
 from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.memory_texts import FingerprintCache
+from processors.context_graph.read.view_models import ViewInput
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.alignment import alignments, view_alignments
 from processors.context_graph.rules.views.catalogue import VIEWS, View
@@ -33,6 +34,7 @@ from storage.database import Database
 from storage.migrate import migrate
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter
+from storage.search.vectors.vector_file import text_digest
 from storage.search.vectors.view_spaces import ViewSpaces
 from storage.writer import Writer
 from streams.clock import SystemClock
@@ -43,6 +45,7 @@ from thalweg.bench.recall_sets import Conversation, Question, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory
 from thalweg.views.filling import BATCH, add_vectors
+from thalweg.views.image_folder import ImageFolder
 
 CUT = 10
 WRONG_LETTERS = 0.1
@@ -137,9 +140,11 @@ class OwnModels:
         for view, space in self._spaces.items():
             began = time.process_time()
             for start in range(0, len(turns), BATCH):
-                texts = [turn.text for turn in turns[start : start + BATCH]]
-                labels = [document_label(conversation.name, turn.turn_id) for turn in turns[start : start + BATCH]]
-                add_vectors(space, self._models[view], list(zip(labels, texts, strict=True)))
+                inputs = [
+                    ViewInput(document_label(conversation.name, turn.turn_id), turn.text, text_digest(turn.text))
+                    for turn in turns[start : start + BATCH]
+                ]
+                add_vectors(space, self._models[view], inputs, ImageFolder(None))
             self._cpu_s[view] += time.process_time() - began
 
     def report(self, report: Report) -> None:

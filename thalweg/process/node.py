@@ -52,7 +52,7 @@ from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
 from thalweg.process.housekeeping import clear, narrow
 from thalweg.process.http_door import describe, http_credentials
-from thalweg.process.model import load_model
+from thalweg.process.model import Models
 from thalweg.process.parts import Parts
 from thalweg.process.running import Running, Store
 from thalweg.process.stage_apps import run_stages
@@ -83,6 +83,7 @@ class Node(Parts):
         self.started_at, self._up_since = self.clock.now(), self.clock.monotonic()
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
+        self._models = Models(settings)
         self._with_stages = stages and settings.role != "ingress"
         self._dreams = stages
         """Also where the stages run elsewhere: a dream needs the store."""
@@ -123,6 +124,7 @@ class Node(Parts):
             up_since=self._up_since,
             log=self.log,
             store=store,
+            models=self._models,
             embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
@@ -186,7 +188,7 @@ class Node(Parts):
         return store, embedder, inherited
 
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
-        return with_cache(load_model(self.settings, name))
+        return with_cache(self._models.load(name))
 
     async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
         """The model of the store's live space. The setting's for a store that has no space yet, or when it says `none`.

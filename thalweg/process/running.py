@@ -33,6 +33,7 @@ from streams.events import Event
 from streams.log.base import Log
 from streams.positions import NOW, Freshness
 from streams.topics import MEMORY
+from thalweg.process.model import Models
 from thalweg.settings import Settings
 from thalweg.status.lag import Lag
 
@@ -72,6 +73,7 @@ class Running:
     """The same moment as monotonic seconds."""
     log: Log
     store: Store
+    models: Models
     embed: Embed
     runners: Sequence[StageRunner]
     """The stages that run here; none in a process that only stores or only answers."""

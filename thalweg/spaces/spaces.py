@@ -25,7 +25,6 @@ from streams.events import Event
 from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
-from thalweg.process.model import load_model
 from thalweg.process.running import Running
 from thalweg.spaces.filling import Filling
 
@@ -194,7 +193,7 @@ class Spaces:
 
     async def _load(self, name: str) -> Embedder:
         if name not in self._loaded:
-            loaded = await asyncio.to_thread(load_model, self._running.settings, name)
+            loaded = await asyncio.to_thread(self._running.models.load, name)
             if loaded is None:
                 raise Refused("`none` is not a model; name one.")
             self._loaded[name] = loaded

@@ -27,7 +27,7 @@ from processors.context_graph.read.edges import edges_among
 from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of
-from processors.context_graph.read.teleology import mean_alignment, purpose, purpose_vectors
+from processors.context_graph.read.teleology import OF_A_VIEW, mean_alignment, purpose, purpose_vectors
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.corrections import NONE, REORDERED, Correction
 from processors.context_graph.rules.memories import TOOLSET
@@ -102,11 +102,13 @@ def _search(
     correction = read_correction(cursor, call.namespace) if is_corrected else NONE
     attention = _attention(cursor, call)
     deep, least = attention.deep(query if correction.is_empty else deep_enough(query)), attention.near_enough(least)
-    ranked = search(cursor, indexes, _deep(deep, least), prefetched)
+    reader = reader_of(call, cursor)
+    ranked = search(
+        cursor, indexes, replace(_deep(deep, least), candidates=_view_candidates(reader, query)), prefetched
+    )
     trusted = relevance_of(ranked.hits, known_calibration(cursor, call.namespace, call.services.may_hold))
     relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
     found, nearness = _near_enough(indexes, deep, ranked, least)
-    reader = reader_of(call, cursor)
     asked = functools.partial(_asked, reader, query, found.hits, nearness, call)
     hits, behind = attended(reader, attention, found.hits, asked)
     hits, added = _corrected(reader, correction, hits, call)
@@ -130,6 +132,14 @@ def _search(
 def _deep(query: Query, least: float) -> Query:
     """The query for enough hits to leave some out and to judge the first; its candidates stay the same."""
     return replace(query, limit=EVERY_HIT if least > 0 else max(query.limit, FIRST), pool=query.pool_size)
+
+
+def _view_candidates(reader: FingerprintReader, query: Query) -> list[int]:
+    """The nearest in each view with a model of its own, which the engine ranks with its candidates."""
+    if not (asked := reader.query_vectors(query.text)):
+        return []
+    allowed = reader.indexes.records.allowed(reader.cursor, query.filter)
+    return reader.nearest_of_models(asked, OF_A_VIEW, allowed.labels)
 
 
 def _corrected(

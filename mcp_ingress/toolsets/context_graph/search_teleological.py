@@ -70,12 +70,14 @@ async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any
         cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
     ) -> tuple[Compared, str, list[Row]]:
         reader = reader_of(call, cursor)
-        found = compare(reader, call.part(Purposes), query, prefetched, call.clock.now(), asked.memory_id)
+        now = call.clock.now()
+        found = compare(reader, call.part(Purposes), query, prefetched, now, asked.memory_id, chosen)
         least = _near_enough(cursor, call, arguments["min_similarity"])
         used, rows = _best(found, read_synergy(reader), asked, {**arguments, "min_similarity": least})
         contents = read_contents(cursor, call.namespace, [row["id"] for row in rows])
         return found, used, [{**row, "content": contents[row["id"]]} for row in rows if row["id"] in contents]
 
+    chosen = arguments["specific_embedder"] + 1 if "specific_embedder" in arguments else None
     has_choice = any(name in arguments for name in ("specific_groups", "specific_embedder"))
     most = MOST_CANDIDATES if has_choice else min(max(CANDIDATES, arguments["max_results"]), MOST_CANDIDATES)
     return await call.search(asked.text, Filter(call.namespace, toolsets=(TOOLSET,)), most, compared)

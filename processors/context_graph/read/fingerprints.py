@@ -14,7 +14,7 @@ import numpy as np
 
 from processors.context_graph.read.edges import edges_of
 from processors.context_graph.read.memory_texts import FingerprintCache, MemoryText, MemoryTexts, StoredTokens
-from processors.context_graph.read.view_models import encode_for_views
+from processors.context_graph.read.view_models import encode_for_views, nearest_of_views
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.fingerprint import (
     MAX_CHARS,
@@ -105,6 +105,11 @@ class FingerprintReader:
         """The views that have a model of their own: the same ones for all of a read."""
         return self.indexes.views.serving
 
+    @cached_property
+    def _by_text(self) -> dict[str, Mapping[int, ModelVector]]:
+        """By text what these models made of it: a read looks for candidates with it and compares them with it."""
+        return {}
+
     @property
     def spaces(self) -> str:
         """The names of the spaces that its fingerprints are made of."""
@@ -175,9 +180,29 @@ class FingerprintReader:
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
         moment = self._moment_after_all(at.timestamp(), session_id)
         vector = encoded.vector if is_live else None
-        of_models = encode_for_views(self._of_models, text)
+        of_models = self.query_vectors(text)
         made = fingerprint(features, moment, vector=vector, tokens=tokens, of_models=of_models)
         return self.as_query(made, text, near)
+
+    def query_vectors(self, text: str, memory_id: str | None = None) -> Mapping[int, ModelVector]:
+        """By view what its own model makes of a query, or has made of the memory that is searched with."""
+        spaces = self._of_models
+        if memory_id is None or not spaces:
+            if text not in self._by_text:
+                self._by_text[text] = encode_for_views(spaces, text)
+            return self._by_text[text]
+        label = document_label(self.namespace, memory_id)
+        return {view: found[label] for view, space in spaces.items() if label in (found := space.vectors([label]))}
+
+    def nearest_of_models(
+        self, queries: Mapping[int, ModelVector], k: int, allowed: np.ndarray, view: int | None = None
+    ) -> list[int]:
+        """Labels of the allowed (sorted) ones that are among the k nearest in a view with a model of its own.
+
+        The best of each view first. `view`: only in this one.
+        """
+        wanted = {number: space for number, space in self._of_models.items() if view in (None, number)}
+        return nearest_of_views(wanted, queries, k, allowed)
 
     def as_query(self, one: Fingerprint, text: str | None = None, near: Sequence[int] | None = None) -> Fingerprint:
         """A fingerprint with its nearest memories, and how rare its words are among all.

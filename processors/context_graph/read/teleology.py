@@ -5,7 +5,7 @@ Until a goal is bootstrapped the purpose is provisional: the centre of the first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from storage.search.records.matches import DocumentMatches
+    from storage.search.vectors.model_vector import ModelVector
 
 FIRST = 50
 CANDIDATES, MOST_CANDIDATES = 50, 400
@@ -38,6 +39,9 @@ CANDIDATES, MOST_CANDIDATES = 50, 400
 With 50 a search finds more of what is right than with 400, in a quarter of the time. 400 are for one that compares
 single views, which the engine does not rank by.
 """
+OF_A_VIEW = 10
+"""This many of the nearest in each view with a model of its own are compared beside those; of a view that alone is
+asked for as many as of the engine's."""
 _LIVING = "AND NOT EXISTS (FROM context_ends e WHERE e.namespace = d.namespace AND e.memory_id = d.record_id)"
 """The provisional purpose is made of what was stored, merged or not, so that a merge does not change it."""
 _SIDE = 200
@@ -73,12 +77,15 @@ def compare(
     prefetched: DocumentMatches | None,
     at: datetime,
     memory_id: str | None = None,
+    view: int | None = None,
 ) -> Compared:
-    """Compare a text with at most `query.limit` memories of its namespace.
+    """Compare a text with at most `query.limit` memories of its namespace that the engine finds.
 
-    `memory_id`: the stored memory whose text it is; it is compared too.
+    Those that are nearest in a view with a model of its own are compared too. `memory_id`: the stored memory whose
+    text it is; it is compared too. `view`: the one that alone is asked for.
     """
-    ids, degraded = _candidates(reader, query, prefetched)
+    of_models = reader.query_vectors(query.text, memory_id)
+    ids, degraded = _candidates(reader, query, prefetched, of_models, view)
     if memory_id is not None and memory_id not in ids:
         ids = [memory_id, *ids]
     found = [one for one in reader.stored(ids) if one is not None]
@@ -143,14 +150,23 @@ def read_synergy(reader: FingerprintReader) -> np.ndarray:
 
 
 def _candidates(
-    reader: FingerprintReader, query: Query, prefetched: DocumentMatches | None
+    reader: FingerprintReader,
+    query: Query,
+    prefetched: DocumentMatches | None,
+    of_models: Mapping[int, ModelVector],
+    view: int | None,
 ) -> tuple[list[str], str | None]:
+    """The ids of what the engine finds, and of the nearest in each view whose model has made all."""
     allowed = reader.indexes.records.allowed(reader.cursor, query.filter)
     if len(allowed.labels) <= query.limit:
         return _ids(reader.cursor, reader.namespace, allowed.labels), None
     deep = replace(query, pool=min(query.limit, _SIDE), distinct=False)
     found = search(reader.cursor, reader.indexes, deep, prefetched)
-    return [hit.record_id for hit in found.hits], found.degraded
+    ids = [hit.record_id for hit in found.hits]
+    own = reader.nearest_of_models(of_models, OF_A_VIEW if view is None else query.limit, allowed.labels, view)
+    known = {hit.label for hit in found.hits}
+    added = [label for label in own if label not in known]
+    return ids + (_ids(reader.cursor, reader.namespace, np.array(added, np.int64)) if added else []), found.degraded
 
 
 def _ids(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray) -> list[str]:

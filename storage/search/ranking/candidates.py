@@ -103,7 +103,7 @@ def _labels(
         dict.fromkeys(label for label, _ in (*nearest[:EXPANDED_MATCHES], *keywords[:EXPANDED_MATCHES]))
     )
     chosen = [label for label, _ in (*nearest, *keywords[: query.pool_size], *sides["graph"])]
-    chosen += dated
+    chosen += [*dated, *query.candidates]
     if query.sessions:
         best = (label for pair in zip_longest(nearest, keywords) for label, _ in filter(None, pair))
         chosen += timelines.together([*dated, *best], query.sessions)

@@ -43,14 +43,18 @@ def _all_sides(candidates: Candidates, evidence: Evidence, lates: np.ndarray) ->
 
 
 def fuse_ranks(context: SearchContext, nearest: Matches, keywords: Matches, weights: Mapping[str, float]) -> Scored:
-    """Score what the sides vector, keyword and graph find by reciprocal-rank fusion."""
+    """Score what the sides vector, keyword and graph find by reciprocal-rank fusion.
+
+    The query's own candidates that no side finds are last.
+    """
     size = context.query.pool_size
     sides = allowed_sides(context.allowed, nearest, keywords)
     sides["graph"] = _newest_first(context, related(context, best_of_sides(sides))[: 2 * size])[:size]
     ranks = {side: [label for label, _ in matches] for side, matches in sides.items()}
     if nearest:
         ranks["vector"] = imputed_order(ranks["vector"], ranks["keyword"], context.space.embedded(ranks["keyword"]))
-    scores = fuse(ranks, weights)
+    extra = context.representatives(context.allowed.of(np.array(context.query.candidates, np.int64))).tolist()
+    scores = dict.fromkeys(extra, 0.0) | fuse(ranks, weights)
     labels = np.fromiter(scores, np.int64, len(scores))
     order = np.argsort(labels)
     labels, values = labels[order], np.fromiter(scores.values(), np.float64, len(scores))[order]

@@ -37,8 +37,6 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 _GAP = re.compile(r"\s")
 _GAP_CHARS = 100
 _PIECE_CHARS = 7
-_MOST_PIECES = WINDOW - STRIDE
-"""A longer word (Chinese has no spaces, data no end) is cut into several, as short as the overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +48,46 @@ class Passage:
     end: int
 
 
-def is_long(text: str) -> bool:
+def is_long(text: str, window: int = WINDOW) -> bool:
     """Whether a text is longer than a window, and so has several passages."""
-    if len(text) <= MIN_LONG_CHARS:
+    if len(text) <= window:  # no shorter text has more pieces than fit: a piece has a character at least
         return False
-    return any(pieces > WINDOW for pieces in accumulate(cost for *_, cost in _words(text)))
+    most = window - _stride(window)
+    return any(pieces > window for pieces in accumulate(cost for *_, cost in _words(text, most)))
 
 
-def split_passages(text: str) -> list[Passage]:
+def split_passages(text: str, window: int = WINDOW) -> list[Passage]:
     """The passages of a text that is longer than a window, in order; none of one that is one window.
 
-    They cover every word and neighbours overlap. The first EMBEDDED_PASSAGES have at most WINDOW estimated pieces each,
-    the others about REST_CHARS characters.
+    They cover every word and neighbours overlap. The first EMBEDDED_PASSAGES have at most `window` estimated pieces
+    each, the others about REST_CHARS characters.
     """
-    if not is_long(text):
+    if not is_long(text, window):
         return []
-    # a passage takes STRIDE pieces at most of those left
-    words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))
+    stride = _stride(window)
+    # a passage takes a stride of pieces at most of those left
+    words = list(islice(_words(text, window - stride), EMBEDDED_PASSAGES * stride + window + 1))
     before = [0, *accumulate(pieces for *_, pieces in words)]  # each word, and the end
     passages: list[Passage] = []
     first = 0
     while len(passages) < EMBEDDED_PASSAGES:
-        last = bisect_right(before, before[first] + WINDOW, first + 2) - 2
+        last = bisect_right(before, before[first] + window, first + 2) - 2
         passages.append(Passage(len(passages), words[first][0], words[last][1]))
         if last + 1 == len(words):
             return passages
-        first = max(min(bisect_right(before, before[first] + STRIDE, first) - 1, last), first + 1)
+        first = max(min(bisect_right(before, before[first] + stride, first) - 1, last), first + 1)
     return passages + list(_rest(text, words[first][0]))
 
 
-def _words(text: str) -> Iterator[tuple[int, int, int]]:
-    """(start, end, estimated pieces) of each word, long ones in parts."""
+def _stride(window: int) -> int:
+    return window * STRIDE // WINDOW
+
+
+def _words(text: str, most: int) -> Iterator[tuple[int, int, int]]:
+    """(start, end, estimated pieces) of each word, long ones in parts.
+
+    A word of more than `most` pieces (Chinese has no spaces, data no end) is cut into several, as short as the overlap.
+    """
     is_ascii = text.isascii()
     for match in _WORD.finditer(text):
         start, end = match.span()
@@ -88,10 +95,10 @@ def _words(text: str) -> Iterator[tuple[int, int, int]]:
             yield start, end, 1
             continue
         pieces = _pieces(text, start, end)
-        if pieces <= _MOST_PIECES:
+        if pieces <= most:
             yield start, end, pieces
             continue
-        step = _MOST_PIECES * max(1, (end - start) // pieces)
+        step = most * max(1, (end - start) // pieces)
         for at in range(start, end, step):
             yield at, min(at + step, end), _pieces(text, at, min(at + step, end))
 
