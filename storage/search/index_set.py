@@ -225,7 +225,7 @@ class IndexSet:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
         if documents or vectors or covered is None or not all(at.startswith(_UNSEARCHED_TOPICS) for at in covered):
-            self.records.begin_generation()
+            self.records.begin_generation(has_contents=bool(documents or vectors))
 
     def defer(
         self, documents: Sequence[DocumentEntry], vectors: Sequence[VectorEntry], covered: Mapping[str, int]

@@ -23,10 +23,10 @@ from mcp_ingress.toolsets.context_graph.goal_answers import (
 from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.candidates import (
     Background,
+    Kernels,
     best_of,
-    evaluate,
+    read_candidates,
     read_content,
-    read_sample,
 )
 from processors.context_graph.read.goals import read_north_star
 from processors.context_graph.rules.goals import LEAST_MEMBERS, NORTH_STAR, Goal, north_star_id, passing_threshold
@@ -81,14 +81,12 @@ def _evaluated(
     """What was found, and the confidence of the best candidate."""
     reader = reader_of(call, cursor)
     with call.services.indexes.searching():
-        sample = read_sample(reader)
-        whole = np.arange(len(sample.ids))
-        groups = [places for places in (whole, *sample.clusters) if len(places)][:most]
-        candidates = [evaluate(reader, sample, places, unrelated) for places in groups]
+        found = read_candidates(reader, call.part(Kernels), unrelated)
+    candidates = [one for one in (found.whole, *found.clusters) if one is not None][:most]
     best = best_of(candidates, threshold)
     counts = {
-        "fingerprints_analyzed": len(sample.ids),
-        "clusters_found": len(sample.clusters),
+        "fingerprints_analyzed": found.memories,
+        "clusters_found": len(found.clusters),
         "candidates_evaluated": len(candidates),
     }
     goal = None if best is None else best.found(read_content(cursor, call.namespace, best.medoid_id))

@@ -14,7 +14,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.goal_answers import COUNT, GOAL_FIELDS, TEXT, UNIT, shown_goal
 from mcp_ingress.toolsets.context_graph.reader import reader_of
-from processors.context_graph.read.candidates import Background, evaluate, read_content, read_sample, surest
+from processors.context_graph.read.candidates import Background, Kernels, read_candidates, read_content, surest
 from processors.context_graph.read.goals import Purposes, purpose_of, read_goal, read_goals_of
 from processors.context_graph.read.teleology import mean_alignment, purpose_vectors
 from processors.context_graph.rules.goals import (
@@ -83,24 +83,24 @@ def _themes(
     """The themes of all memories, or under another goal than the North Star those of its members. Raises Refused."""
     reader, purposes = reader_of(call, cursor), call.part(Purposes)
     with call.services.indexes.searching():
-        sample = read_sample(reader, None if parent.level == NORTH_STAR else parent.member_ids)
-        if len(sample.ids) < LEAST_MEMBERS:
+        members = None if parent.level == NORTH_STAR else parent.member_ids
+        found = read_candidates(reader, call.part(Kernels), unrelated, members)
+        if found.memories < LEAST_MEMBERS:
             remedy = f"Store at least {LEAST_MEMBERS} memories of it."
-            message = f"Themes need {LEAST_MEMBERS} memories that have their vectors; there are {len(sample.ids)}. "
+            message = f"Themes need {LEAST_MEMBERS} memories that have their vectors; there are {found.memories}. "
             raise Refused(message + remedy, code=CODE, reason="insufficient_data", remedy=remedy)
-        every = [evaluate(reader, sample, places, unrelated) for places in sample.clusters]
         towards = purpose_of(reader, purposes, parent)
-        chosen = surest(every, arguments["min_confidence"])[: arguments["max_goals"]]
+        chosen = surest(found.clusters, arguments["min_confidence"])[: arguments["max_goals"]]
         aligned = [mean_alignment(row) for row in purpose_vectors(towards, [one.centre for one in chosen])]
     goals = [
         {
             **one.found(read_content(cursor, call.namespace, one.medoid_id)),
-            "level": level_of(one.share, len(sample.clusters), one.coherence),
+            "level": level_of(one.share, len(found.clusters), one.coherence),
             "alignment": round(alignment, 6),
         }
         for one, alignment in zip(chosen, aligned, strict=True)
     ]
-    return _Themes(goals, len(sample.ids), len(sample.clusters), [one.coherence for one in every])
+    return _Themes(goals, found.memories, len(found.clusters), [one.coherence for one in found.clusters])
 
 
 def _counts(themes: _Themes) -> dict[str, int]:

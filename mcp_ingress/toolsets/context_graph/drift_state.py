@@ -9,7 +9,7 @@ import duckdb
 from mcp_ingress.call import Call
 from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.drift import DriftCache, DriftReader, Observation
-from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.goals import Purposes
 from processors.context_graph.rules.corrections import strategy_of
 from processors.context_graph.rules.drift_series import TIMEFRAMES
 from streams.errors import Refused
@@ -21,7 +21,7 @@ _BOOTSTRAP = "Call `auto_bootstrap_north_star` first; it finds the goal in what 
 
 def drift_reader(call: Call, cursor: duckdb.DuckDBPyConnection, code: str) -> DriftReader:
     """What reads the drift of this namespace. Raises Refused with the tool's code before there is a goal."""
-    goal = read_north_star(cursor, call.namespace)
+    goal = call.part(Purposes).north_star(cursor, call.namespace)
     if goal is None:
         sentence = f"There is no North Star from which anything could drift. {_BOOTSTRAP}"
         raise Refused(sentence, code=code, reason="no_north_star", remedy=_BOOTSTRAP)

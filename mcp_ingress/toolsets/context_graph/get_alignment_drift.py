@@ -9,6 +9,7 @@ from datetime import UTC
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
@@ -22,7 +23,7 @@ from mcp_ingress.toolsets.context_graph.drift_state import (
 )
 from processors.context_graph.read.drift import Observation, observed
 from processors.context_graph.rules.drift import SEVERITIES
-from processors.context_graph.rules.drift_series import TIMEFRAMES, buckets_until_severe
+from processors.context_graph.rules.drift_series import TIMEFRAMES, buckets_until_severe, epoch_us
 from processors.context_graph.rules.views.catalogue import VIEWS
 from streams.clock import format_time
 
@@ -117,8 +118,9 @@ def _history(
 ) -> dict[str, Any]:
     start, length = found.timeframe.start(found.at), found.timeframe.length
     severities: dict[int, str] = {}
-    for row in observations:  # the last of a bucket counts
-        severities[found.timeframe.place(found.at, row["observed_at"].replace(tzinfo=UTC))] = row["severity"]
+    at_us = np.array([epoch_us(row["observed_at"].replace(tzinfo=UTC)) for row in observations], np.int64)
+    for place, row in zip(found.timeframe.places(found.at, at_us).tolist(), observations, strict=True):
+        severities[place] = row["severity"]  # the last of a bucket counts
     buckets = [
         {
             "ts": format_time(start + place * length),

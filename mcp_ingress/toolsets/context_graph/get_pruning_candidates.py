@@ -15,12 +15,12 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.reader import reader_of
 from processors.context_graph.read.goal_alignments import GoalAlignments
-from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.pruning import read_standings
-from processors.context_graph.rules.pruning import REASONS, Reason, Standing, priority_of, reason_of
+from processors.context_graph.rules.pruning import REASONS, Reason, Standing, is_fresh, priority_of, reason_of
 
 DIGITS = 6
-ALIGNED_S, COMPARED_S = 1.0, 3.0
+ALIGNED_S, COMPARED_S = 0.4, 3.0
 """So long it computes alignments that it does not know yet, and so long it looks for what says the same."""
 _NOT_ALL_COMPARED = (
     "There was no time to compare all memories with each other: of those stored longest ago `redundant` is not known."
@@ -32,7 +32,7 @@ async def find_candidates(call: Call, arguments: dict[str, Any]) -> dict[str, An
     left = await call.own_records()  # what was just recalled is not stale
     await call.applied(left, timeout_s=call.services.limits.read_wait_s)
     is_fresh = await call.fresh(vectors=True)
-    memories, notes = await call.read(functools.partial(_standings, call))
+    memories, notes = await call.read(functools.partial(_standings, call, arguments["min_staleness_days"]))
     found = [
         (reason, memory)
         for memory in memories
@@ -44,21 +44,25 @@ async def find_candidates(call: Call, arguments: dict[str, Any]) -> dict[str, An
     return {"success": True, "candidates": shown, "summary": summary, **notes, **({} if is_fresh else {"stale": True})}
 
 
-def _standings(call: Call, cursor: duckdb.DuckDBPyConnection) -> tuple[list[Standing], dict[str, Any]]:
-    """How all memories stand, and what is not known yet."""
+def _standings(
+    call: Call, staleness_days: float, cursor: duckdb.DuckDBPyConnection
+) -> tuple[list[Standing], dict[str, Any]]:
+    """How all memories stand, and what is not known yet. The alignment of a fresh one decides nothing."""
     started = time.monotonic()
     reader = reader_of(call, cursor)
-    goal = read_north_star(cursor, call.namespace)
+    goal = call.part(Purposes).north_star(cursor, call.namespace)
     now = call.clock.now().replace(tzinfo=None)
     standings, is_complete = read_standings(reader, now, lambda: time.monotonic() > started + COMPARED_S)
     notes: dict[str, Any] = {} if is_complete else {"degraded": True, "message": _NOT_ALL_COMPARED}
     if goal is None:
         return standings, notes
-    ids = [memory.memory_id for memory in standings]
+    ids = [memory.memory_id for memory in standings if not is_fresh(memory, staleness_days)]
     known = call.part(GoalAlignments).of(reader, call.part(Purposes), goal, ids, time.monotonic() + ALIGNED_S)
-    if len(known) < len(standings):
-        notes["recomputing"] = len(standings) - len(known)
-    return [memory.aligned(known.get(memory.memory_id)) for memory in standings], notes
+    if len(known) < len(ids):
+        notes["recomputing"] = len(ids) - len(known)
+    return [
+        memory.aligned(known[memory.memory_id]) if memory.memory_id in known else memory for memory in standings
+    ], notes
 
 
 def _shown(reason: Reason, memory: Standing) -> dict[str, Any]:

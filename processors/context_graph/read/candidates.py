@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +36,7 @@ from streams.event_types.context_goals import MAX_MEMBERS
 if TYPE_CHECKING:
     import duckdb
 
+MOST_KERNELS = 96
 SEEN_MEMBERS = 32
 """Of a candidate this many memories are compared with its centre in all views."""
 
@@ -53,6 +56,45 @@ class Background:
             loop = asyncio.get_running_loop()
             self._rows[space] = await loop.run_in_executor(None, encode_documents, embedder, background())
         return self._rows[space]
+
+
+class Kernel(NamedTuple):
+    """The centre of a group's SEEN_MEMBERS, and the views in which these are near to it.
+
+    `dominant_share`: of the views that say something.
+    """
+
+    centre: Fingerprint
+    dominant_views: Sequence[str]
+    dominant_share: float
+
+
+class Kernels:
+    """Those of the groups that were looked at last, by space and memories: most groups outlast a write.
+
+    Any number of threads.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[str, str, tuple[str, ...]], Kernel] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, reader: FingerprintReader, memory_ids: Sequence[str]) -> Kernel:
+        """The kernel of these memories, at least one of which is stored."""
+        key = reader.namespace, reader.spaces, tuple(memory_ids)
+        with self._lock:
+            known = self._found.pop(key, None)
+        if known is None:
+            seen = [one for one in reader.stored(memory_ids) if one is not None]
+            middle = centre(seen)
+            known = Kernel(middle, *dominant_views(alignments(middle, seen)))
+            if any(one.vector is None for one in seen):
+                return known
+        with self._lock:
+            self._found[key] = known
+            while len(self._found) > MOST_KERNELS:
+                self._found.popitem(last=False)
+        return known
 
 
 @dataclass(frozen=True)
@@ -99,6 +141,41 @@ class GoalCandidate:
         }
 
 
+class SampleCandidates(NamedTuple):
+    """The candidates of a sample: all of its memories as one, and each cluster.
+
+    `memories`: how many there are; `whole`: None without any.
+    """
+
+    memories: int
+    whole: GoalCandidate | None
+    clusters: Sequence[GoalCandidate]
+
+
+def read_candidates(
+    reader: FingerprintReader, kernels: Kernels, unrelated: np.ndarray, members: Sequence[str] | None = None
+) -> SampleCandidates:
+    """The candidates among the memories of a namespace, or among what stands for these ids now.
+
+    They are found anew once a memory was stored or embedded, or has ended.
+    """
+    records, key = reader.indexes.records, None if members is None else tuple(members)
+
+    def find(
+        known: tuple[Hashable, SampleCandidates] | None, rows: Mapping[str, int]
+    ) -> tuple[Hashable, SampleCandidates]:
+        state = records.contents, rows["context_ends"]
+        if known is not None and known[0] == state:
+            return known
+        sample = read_sample(reader, members)
+        groups = [evaluate(reader, kernels, sample, places, unrelated) for places in sample.clusters]
+        every = np.arange(len(sample.ids))
+        whole = evaluate(reader, kernels, sample, every, unrelated) if len(every) else None
+        return state, SampleCandidates(len(every), whole, groups)
+
+    return records.cached(reader.cursor, ("goals", reader.namespace, reader.spaces, key), find)[1]
+
+
 def read_sample(reader: FingerprintReader, members: Sequence[str] | None = None) -> Sample:
     """The memories of a namespace, or of these ids what stands for them now."""
     labels = dict(_living(reader.cursor, reader.namespace, members))
@@ -109,13 +186,13 @@ def read_sample(reader: FingerprintReader, members: Sequence[str] | None = None)
     return Sample(ids, unit(rows.astype(np.float32)) if ids else rows)
 
 
-def evaluate(reader: FingerprintReader, sample: Sample, places: np.ndarray, unrelated: np.ndarray) -> GoalCandidate:
+def evaluate(
+    reader: FingerprintReader, kernels: Kernels, sample: Sample, places: np.ndarray, unrelated: np.ndarray
+) -> GoalCandidate:
     """The candidate of these places of a sample."""
     rows, ids = sample.rows[places], [sample.ids[place] for place in places]
     share = len(ids) / len(sample.ids)
-    seen = [one for one in reader.stored(central_ids(reader.namespace, ids, SEEN_MEMBERS)) if one is not None]
-    middle = centre(seen)
-    names, dominant_share = dominant_views(alignments(middle, seen))
+    middle, names, dominant_share = kernels.of(reader, central_ids(reader.namespace, ids, SEEN_MEMBERS))
     coherence = coherence_of(rows, unrelated, share)
     confidence = confidence_of(coherence, len(ids), len(sample.ids), dominant_share)
     medoid = ids[int(np.argmax(rows @ unit(rows.sum(axis=0))))]

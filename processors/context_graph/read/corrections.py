@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,24 @@ def reordered(
 
 
 def probes(drift: DriftReader, queries: Sequence[tuple[str, EncodedQuery]]) -> list[Probe]:
-    """The first results of each search of a namespace, as the engine ranks them, with their alignments."""
+    """The first results of each search of a namespace, as the engine ranks them, with their alignments.
+
+    They are made anew once the indexes, or the relations of what is in them, have changed.
+    """
+    records, key = drift.reader.indexes.records, ("probes", drift.key, queries[0][1].space)
+
+    def find(known: tuple[Hashable, list[Probe]] | None, rows: Mapping[str, int]) -> tuple[Hashable, list[Probe]]:
+        state = records.contents, *rows.values()
+        return known if known is not None and known[0] == state else (state, _probes(drift, queries))
+
+    return (
+        records.cached(drift.reader.cursor, key, find)[1]
+        if drift.reader.indexes.words.is_whole
+        else _probes(drift, queries)
+    )
+
+
+def _probes(drift: DriftReader, queries: Sequence[tuple[str, EncodedQuery]]) -> list[Probe]:
     reader = drift.reader
     chosen = Filter(reader.namespace, toolsets=(TOOLSET,))
     found = []

@@ -11,14 +11,15 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from processors.context_graph.read.fingerprints import FingerprintReader
-from processors.context_graph.read.goals import Purposes, central_ids, purpose_of
+from processors.context_graph.read.goals import Purposes, central_places, purpose_of
 from processors.context_graph.rules.drift import LEAST, Baseline, Severity, WindowDrift, baseline_of, drift_of, scalar
-from processors.context_graph.rules.drift_series import Bucket, Course, Timeframe, course
+from processors.context_graph.rules.drift_series import Bucket, Course, Timeframe, course, epoch_us
 from processors.context_graph.rules.goals import Goal
 from processors.context_graph.rules.groups import VIEW_COUNT
 from processors.context_graph.rules.memories import TOOLSET
@@ -52,12 +53,12 @@ class DriftCache:
     def vectors(self, goal: tuple[Any, ...], ids: Sequence[str]) -> dict[str, np.ndarray]:
         """Those of these memories that are here."""
         with self._lock:
-            return {one: self._vectors[*goal, one] for one in ids if (*goal, one) in self._vectors}
+            return {one: self._vectors[goal, one] for one in ids if (goal, one) in self._vectors}
 
     def keep_vectors(self, goal: tuple[Any, ...], vectors: Mapping[str, np.ndarray]) -> None:
         """Remember these; of very many the oldest go."""
         with self._lock:
-            self._vectors.update({(*goal, one): vector for one, vector in vectors.items()})
+            self._vectors.update({(goal, one): vector for one, vector in vectors.items()})
             while len(self._vectors) > MOST_KEPT:
                 self._vectors.popitem(last=False)
 
@@ -73,11 +74,25 @@ class DriftCache:
                 self._baselines.popitem(last=False)
 
 
-class StoredMemory(NamedTuple):
-    """A memory as it came."""
+class StoredMemories(NamedTuple):
+    """Memories as they came, in the order of the log, a column each.
 
-    memory_id: str
-    at: datetime
+    (n,) ids, labels, microseconds since 1970, and whether each is a member of the goal.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+    at_us: np.ndarray
+    is_member: np.ndarray
+
+    def chosen(self, places: np.ndarray | slice) -> StoredMemories:
+        """Those at these places, or of this mask."""
+        return StoredMemories(*(column[places] for column in self))
+
+    def central(self, most: int) -> list[str]:
+        """The ids of at most this many, those of the lowest labels."""
+        found: list[str] = self.ids[central_places(self.labels, most)].tolist()
+        return found
 
 
 @dataclass(frozen=True)
@@ -124,18 +139,19 @@ class DriftReader:
         baseline = self._baseline(stored)
         if baseline is None:
             return None
-        within = [one for one in stored if one.at >= timeframe.start(now)]
-        rows = self.purpose_vectors(self._window(within or stored, timeframe.window))
+        within = stored.chosen(stored.at_us >= epoch_us(timeframe.start(now)))
+        window = self._window(within if len(within.ids) else stored, timeframe.window)
+        rows = self.purpose_vectors(window)
         if not rows:
             return None
         drift = drift_of(baseline, np.array(list(rows.values())))
         buckets = self._buckets(within, timeframe, now)
         trend = course(buckets, baseline.scalar_error)
-        return Observation(self.goal, timeframe, now, baseline, drift, trend, buckets, len(within), len(stored))
+        return Observation(self.goal, timeframe, now, baseline, drift, trend, buckets, len(within.ids), len(stored.ids))
 
     def against_goal(self, ids: Sequence[str]) -> tuple[WindowDrift, Baseline] | None:
         """How far these memories have drifted from the goal; None where none can be compared."""
-        baseline = self.cache.baseline(self._key) or self._baseline(self._stored())
+        baseline = self.cache.baseline(self.key) or self._baseline(self._stored())
         rows = self.purpose_vectors(ids)
         return (drift_of(baseline, np.array(list(rows.values()))), baseline) if baseline and rows else None
 
@@ -144,21 +160,21 @@ class DriftReader:
         towards = purpose_of(self.reader, self.purposes, self.goal)
         if towards is None or not ids:
             return {}
-        known = self.cache.vectors(self._key, ids)
+        known = self.cache.vectors(self.key, ids)
         found = self._fingerprints([one for one in ids if one not in known])
         if found:
             rows = alignments(towards, found).astype(np.float64)
             fresh = {str(one.memory_id): row for one, row in zip(found, rows, strict=True)}
-            self.cache.keep_vectors(self._key, fresh)
+            self.cache.keep_vectors(self.key, fresh)
             known |= fresh
         return known
 
-    @property
+    @cached_property
     def _central(self) -> list[str]:
-        return central_ids(self.reader.namespace, self.goal.member_ids)
+        return self.purposes.central(self.reader.namespace, self.goal)
 
-    @property
-    def _key(self) -> tuple[Any, ...]:
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
         """What purpose vectors are a function of, beside the memory."""
         return self.reader.namespace, self.reader.spaces, *self._central
 
@@ -168,46 +184,42 @@ class DriftReader:
         found = self.reader.stored(ids) if ids else []
         return [one for one in found if one is not None and (one.vector is not None) == has_vectors]
 
-    def _stored(self) -> list[StoredMemory]:
+    def _stored(self) -> StoredMemories:
         """Every memory, in the order of the log."""
-        rows = execute(
+        columns = execute(
             self.reader.cursor,
-            "SELECT d.record_id, d.created_at FROM documents d JOIN context_memories m "
+            "SELECT d.record_id, d.label, epoch_us(d.created_at) AS at_us, "
+            "m.memory_id IN (SELECT unnest($3::VARCHAR[])) AS is_member FROM documents d JOIN context_memories m "
             "ON m.namespace = d.namespace AND m.memory_id = d.record_id "
-            "WHERE d.namespace = ? AND d.toolset = ? "
-            "AND (m.merged_from IS NULL OR m.memory_id IN (SELECT unnest(?::VARCHAR[]))) "
+            "WHERE d.namespace = $1 AND d.toolset = $2 AND (m.merged_from IS NULL OR is_member) "
             'ORDER BY d."offset", d.label',
             [self.reader.namespace, TOOLSET, list(self.goal.member_ids)],
-        ).fetchall()
-        stored = [StoredMemory(memory_id, at.replace(tzinfo=UTC)) for memory_id, at in rows]
-        return [one for one in stored if self.until is None or one.at < self.until]
+        ).fetchnumpy()
+        stored = StoredMemories(*(np.asarray(columns[name]) for name in ("record_id", "label", "at_us", "is_member")))
+        return stored if self.until is None else stored.chosen(stored.at_us < epoch_us(self.until))
 
-    def _window(self, stored: Sequence[StoredMemory], most: int) -> list[str]:
+    def _window(self, stored: StoredMemories, most: int) -> list[str]:
         """The last memories; only those after the goal's where they are enough."""
-        last = self._last_of_goal(stored)
-        later = stored[last + 1 :]
-        return [one.memory_id for one in (later if len(later) >= LEAST else stored)[-most:]]
+        places = np.flatnonzero(stored.is_member)
+        later = stored.ids[places[-1] + 1 if len(places) else 0 :]
+        window: list[str] = (later if len(later) >= LEAST else stored.ids)[-most:].tolist()
+        return window
 
-    def _last_of_goal(self, stored: Sequence[StoredMemory]) -> int:
-        members = set(self.goal.member_ids)
-        return max((place for place, one in enumerate(stored) if one.memory_id in members), default=-1)
-
-    def _baseline(self, stored: Sequence[StoredMemory]) -> Baseline | None:
+    def _baseline(self, stored: StoredMemories) -> Baseline | None:
         """Of the memories among which the goal was found: from the first of its members to the last."""
-        members = set(self.goal.member_ids)
-        places = [place for place, one in enumerate(stored) if one.memory_id in members]
-        if not places:
+        places = np.flatnonzero(stored.is_member)
+        if not len(places):
             return None
-        among = [one.memory_id for one in stored[places[0] : places[-1] + 1]]
-        if (known := self.cache.baseline(self._key)) is not None:
+        if (known := self.cache.baseline(self.key)) is not None:
             return known
+        among = stored.ids[places[0] : places[-1] + 1].tolist()
         runs = self._unbiased(among, _runs(among))
         counts = [len(run) for run in runs]
         if not sum(counts):
             return None
         found = baseline_of([run for run in runs if len(run)])
         if sum(counts) == min(len(among), MOST_BASELINE):  # else some have no vectors yet
-            self.cache.keep_baseline(self._key, found)
+            self.cache.keep_baseline(self.key, found)
         return found
 
     def _unbiased(self, among: Sequence[str], runs: Sequence[Sequence[str]]) -> list[np.ndarray]:
@@ -240,16 +252,15 @@ class DriftReader:
                 found |= dict(zip(own, rows, strict=True))
         return found
 
-    def _buckets(self, within: Sequence[StoredMemory], timeframe: Timeframe, now: datetime) -> list[Bucket]:
-        members: list[list[str]] = [[] for _ in range(timeframe.buckets)]
-        for one in within:
-            members[timeframe.place(now, one.at)].append(one.memory_id)
-        chosen = [central_ids(self.reader.namespace, ids, MOST_OF_BUCKET) for ids in members]
+    def _buckets(self, within: StoredMemories, timeframe: Timeframe, now: datetime) -> list[Bucket]:
+        places = timeframe.places(now, within.at_us)
+        members = [within.chosen(places == number) for number in range(timeframe.buckets)]
+        chosen = [every.central(MOST_OF_BUCKET) for every in members]
         rows = self.purpose_vectors([one for ids in chosen for one in ids])
         found = []
         for every, ids in zip(members, chosen, strict=True):
             known = [rows[one] for one in ids if one in rows]
-            found.append(Bucket(float(scalar(np.array(known)).mean()) if known else None, len(every)))
+            found.append(Bucket(float(scalar(np.array(known)).mean()) if known else None, len(every.ids)))
         return found
 
 

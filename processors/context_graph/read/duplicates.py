@@ -46,7 +46,7 @@ _LIVING = (
 def read_living(cursor: duckdb.DuckDBPyConnection, namespace: str, most: int | None = None) -> list[LivingMemory]:
     """The memories that were not merged, those that were stored last first."""
     rows = execute(cursor, f"{_LIVING} ORDER BY last_stored_at DESC, memory_id LIMIT ?", [namespace, most])
-    return [LivingMemory(*row) for row in rows.fetchall()]
+    return list(map(LivingMemory._make, rows.fetchall()))
 
 
 def read_near(
@@ -76,7 +76,7 @@ def read_near(
     rows = execute(
         cursor, f"{_LIVING} AND label IN (SELECT unnest(?::BIGINT[])) ORDER BY memory_id", [namespace, labels]
     )
-    return [LivingMemory(*row) for row in rows.fetchall()]
+    return list(map(LivingMemory._make, rows.fetchall()))
 
 
 def find_duplicates(

@@ -23,7 +23,7 @@ def read_edges(cursor: duckdb.DuckDBPyConnection, namespace: str, kinds: Collect
     """The edges between living memories, neither removed nor withdrawn; of these kinds, or of all. Ordered by ends."""
     rows = execute(cursor, f"{_EDGES} ORDER BY source_id, target_id, kind", [namespace]).fetchall()
     edges = [edge for edge in map(_edge, rows) if kinds is None or edge.kind in kinds]
-    return living(edges, _read_successors(cursor, namespace))
+    return living(edges, read_successors(cursor, namespace))
 
 
 def edges_of(
@@ -33,7 +33,7 @@ def edges_of(
     kinds: Collection[str] | None = None,
 ) -> list[Edge]:
     """The edges at these memories, or at those that stand for them, as `read_edges` gives them."""
-    successors = _read_successors(cursor, namespace)
+    successors = read_successors(cursor, namespace)
     return _read_at(cursor, namespace, memory_ids, kinds, ("source_id", "target_id"), successors)
 
 
@@ -44,7 +44,7 @@ def edges_among(
 
     `has_ends`: whether any memory has ended; where none has, it is not asked which.
     """
-    successors = _read_successors(cursor, namespace) if has_ends else {}
+    successors = read_successors(cursor, namespace) if has_ends else {}
     return _read_at(cursor, namespace, memory_ids, None, ("source_id",), successors, is_within=True)
 
 
@@ -74,7 +74,7 @@ def _read_at(
     return living(chosen, successors)
 
 
-def _read_successors(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, str]:
+def read_successors(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, str]:
     """By memory that was merged the one that stands for it now."""
     if execute(cursor, "FROM context_ends WHERE namespace = ? LIMIT 1", [namespace]).fetchone() is None:
         return {}

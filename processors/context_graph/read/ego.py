@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from processors.context_graph.read.drift import DriftCache, DriftReader
-from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.state import IN_SESSION
 from processors.context_graph.read.teleology import purpose, purpose_vectors
 from processors.context_graph.rules.drift import LEAST, WINDOW
@@ -36,7 +36,7 @@ def read_ego(reader: FingerprintReader, purposes: Purposes, cache: DriftCache, s
     """
     stored, count = _stored(reader, session_id)
     recalled = _recalled(reader, session_id)
-    goal = read_north_star(reader.cursor, reader.namespace)
+    goal = purposes.north_star(reader.cursor, reader.namespace)
     coherence, status = 1.0, STATUSES[0]
     if goal is None:
         towards = purpose(reader, purposes).centre
@@ -54,13 +54,14 @@ def read_ego(reader: FingerprintReader, purposes: Purposes, cache: DriftCache, s
 
 def _stored(reader: FingerprintReader, session_id: str) -> tuple[list[str], int]:
     """The last WINDOW memories of a session, oldest first, and how many it has."""
-    rows = execute(
-        reader.cursor,
-        "SELECT memory_id, count(*) OVER () FROM context_memories WHERE namespace = $1 "
-        f'AND merged_from IS NULL AND {IN_SESSION} ORDER BY "offset" DESC, idx DESC LIMIT {WINDOW}',
-        [reader.namespace, session_id],
-    ).fetchall()
-    return [str(memory_id) for memory_id, _ in reversed(rows)], rows[0][1] if rows else 0
+    stored = f"FROM context_memories WHERE namespace = $1 AND merged_from IS NULL AND {IN_SESSION}"
+    about = [reader.namespace, session_id]
+    last = f'SELECT memory_id {stored} ORDER BY "offset" DESC, idx DESC LIMIT {WINDOW}'
+    rows = execute(reader.cursor, last, about).fetchall()
+    counted = execute(
+        reader.cursor, f"SELECT count(*) {stored}", about
+    ).fetchone()  # apart: a window reads all in order
+    return [str(memory_id) for (memory_id,) in reversed(rows)], counted[0] if counted else 0
 
 
 def _recalled(reader: FingerprintReader, session_id: str) -> list[str]:

@@ -38,6 +38,7 @@ class Purposes:
 
     def __init__(self) -> None:
         self._found: OrderedDict[tuple[str, str, tuple[str, ...]], Fingerprint] = OrderedDict()
+        self._central: OrderedDict[tuple[str, str], tuple[Sequence[str], Sequence[str]]] = OrderedDict()
         self._north_stars: dict[str, tuple[str, Goal]] = {}
         self._lock = threading.Lock()
 
@@ -51,6 +52,17 @@ class Purposes:
             self._found[namespace, space, tuple(members)] = purpose
             while len(self._found) > _MOST_PURPOSES:
                 self._found.popitem(last=False)
+
+    def central(self, namespace: str, goal: Goal) -> list[str]:
+        """`central_ids` of a goal's members."""
+        members, central = self._central.get((namespace, goal.goal_id), ((), ()))
+        if members != goal.member_ids:
+            central = tuple(central_ids(namespace, goal.member_ids))
+            with self._lock:
+                self._central[namespace, goal.goal_id] = goal.member_ids, central
+                while len(self._central) > _MOST_PURPOSES:
+                    self._central.popitem(last=False)
+        return list(central)
 
     def north_star(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> Goal | None:
         """The goal that was bootstrapped; its members are read again only when it has changed."""
@@ -101,8 +113,7 @@ def purpose_of(reader: FingerprintReader, purposes: Purposes, goal: Goal) -> Fin
     live, space = reader.indexes.spaces.live, reader.spaces
     if (known := purposes.known(reader.namespace, space, goal.member_ids)) is not None:
         return known
-    central = central_ids(reader.namespace, goal.member_ids)
-    members = [one for one in reader.stored(central) if one is not None]
+    members = [one for one in reader.stored(purposes.central(reader.namespace, goal)) if one is not None]
     if not members:
         return None
     found = centre(members)
@@ -116,7 +127,14 @@ def central_ids(namespace: str, member_ids: Sequence[str], most: int = CENTRE_ME
     if len(member_ids) <= most:
         return list(member_ids)
     labels = np.array([document_label(namespace, one) for one in member_ids], np.int64)
-    return [member_ids[place] for place in np.sort(np.argsort(labels, kind="stable")[:most])]
+    return [member_ids[place] for place in central_places(labels, most)]
+
+
+def central_places(labels: np.ndarray, most: int) -> np.ndarray:
+    """The places of the `most` lowest of (n,) labels, in their order here."""
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    return np.sort(np.argpartition(labels, most)[:most])
 
 
 def _goal(row: Sequence[Any]) -> Goal:

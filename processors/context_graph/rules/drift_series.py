@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from processors.context_graph.rules.drift import SEVERE, WINDOW, Baseline
 
@@ -19,6 +21,7 @@ LAST = 10
 """Buckets with data that a trend is told by."""
 FEWEST = 3
 _TOLERANCE = 1e-9
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,12 @@ class Timeframe:
         """Where the first bucket begins."""
         return now - self.buckets * self.length
 
-    def place(self, now: datetime, at: datetime) -> int:
-        """The bucket of a time, from 0. A time after `now` is in the last one: a clock may have gone back."""
-        return max(0, min(self.buckets - 1, (at - self.start(now)) // self.length))
+    def places(self, now: datetime, at_us: np.ndarray) -> np.ndarray:
+        """The buckets, from 0, of times in microseconds since 1970.
+
+        A time after `now` is in the last one: a clock may have gone back.
+        """
+        return np.clip((at_us - epoch_us(self.start(now))) // (self.length // _MICROSECOND), 0, self.buckets - 1)
 
 
 TIMEFRAMES = {
@@ -49,6 +55,11 @@ TIMEFRAMES = {
     )
 }
 """The longer the timeframe, the more memories are the present state: one afternoon does not decide a month."""
+
+
+def epoch_us(moment: datetime) -> int:
+    """Microseconds since 1970 of an aware time."""
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 class Bucket(NamedTuple):

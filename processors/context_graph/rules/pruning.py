@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 Reason = Literal["redundant", "orphaned", "low_alignment", "stale"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -20,8 +19,7 @@ UNKNOWN_ALIGNMENT = 0.5
 USUAL_IMPORTANCE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What is known of a living memory.
 
     `idle_days`: since it was stored or recalled last; `alignment` None: not known.
@@ -38,16 +36,21 @@ class Standing:
 
     def aligned(self, alignment: float | None) -> Standing:
         """The same with its alignment."""
-        return replace(self, alignment=alignment)
+        return self._replace(alignment=alignment)
 
     @property
     def is_protected(self) -> bool:
         return self.connections >= PROTECTING_EDGES
 
 
+def is_fresh(memory: Standing, staleness_days: float) -> bool:
+    """Whether a memory is too young to be a candidate, however it is aligned."""
+    return memory.age_days < min(FRESH_DAYS, staleness_days)
+
+
 def reason_of(memory: Standing, staleness_days: float, least_alignment: float) -> Reason | None:
     """Why a memory is a candidate: the first reason that holds."""
-    if memory.age_days < min(FRESH_DAYS, staleness_days):
+    if is_fresh(memory, staleness_days):
         return None
     if memory.redundant_with is not None:
         return "redundant"

@@ -214,7 +214,8 @@ def said(text: str, modality: str, ordinary: frozenset[str] = frozenset()) -> tu
 
 def ordinary_words(texts: Sequence[str]) -> frozenset[str]:
     """The words that are written small somewhere in these texts."""
-    return frozenset(word for text in texts for word in re.findall(r"(?<![\w'])[a-z][a-z']+", text))
+    parts = {part for text in texts for part in text.split()}  # most words come again and again
+    return frozenset(word for part in parts for word in re.findall(r"(?<![\w'])[a-z][a-z']+", part))
 
 
 @lru_cache(maxsize=8192)

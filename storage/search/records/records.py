@@ -30,7 +30,7 @@ from storage.search.records.speakers import Speakers, UserRecords, is_by_user
 from storage.search.records.timeline import Timelines
 
 Value = TypeVar("Value")
-CACHED_VALUES = 8
+CACHED_VALUES = 16
 
 
 class Records:
@@ -54,6 +54,8 @@ class Records:
         self.speakers = Speakers()
         self.documents = DocumentRows()
         self.generation = 0
+        self.contents = 0
+        """Changes with what the indexes hold; not with every generation, as rows of other tables begin one too."""
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
         self._relations = Relations(self._merge)
@@ -99,8 +101,12 @@ class Records:
         self.clusters.merge(pairs)
         self.timelines.stand_in(pairs)
 
-    def begin_generation(self) -> None:
-        """Call after each commit that may change what a search finds."""
+    def begin_generation(self, *, has_contents: bool = True) -> None:
+        """Call after each commit that may change what a search finds.
+
+        `has_contents`: of documents or vectors, after the indexes have them.
+        """
+        self.contents += has_contents
         self.generation += 1
 
     def clear_caches(self) -> None:

@@ -72,6 +72,11 @@ class Words:
         self.is_ready = True
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every document is in the index, with all of the very long ones."""
+        return self.is_ready and not self._long
+
+    @property
     def lacks_old_documents(self) -> bool:
         """Whether a search beside other sides misses documents, since the table is not scanned that far."""
         return not self.is_ready and self._unindexed > SCANNED_ROWS
