@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from processors.frame.reducer import TURNS, Key, Outcome, Reducer, Row, Rows, at
+from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
 from processors.talos.rules.identifiers import named_id
 from processors.telemetry.rules.prose import Prose, prose_of
 from streams.clock import parse_time
 from streams.event_types.telemetry import OTEL_LOG, OTEL_METRIC, OTEL_SPAN, SESSION_EVENT, TALOS_EVENTS
 from streams.events import LoggedEvent, wire_type
-from streams.ids import derived_id, document_label
+from streams.ids import derived_id
 
 SESSIONS, SESSION_EVENTS, NAMES = "telemetry_sessions", "session_events", "telemetry_names"
 TOOL_CALLS, MODEL_CALLS, STATE_CHANGES = "tool_calls", "model_calls", "state_changes"
@@ -73,8 +73,6 @@ def _session_event_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
         yield TOOL_CALLS, (call["tool_call_id"],)
     for call in data.get("model_calls") or ():
         yield MODEL_CALLS, (call["message_id"],)
-    if (prose := prose_of(logged.event.id, data)) is not None:
-        yield TURNS, (document_label(logged.event.namespace, _turn_id(logged, prose)),)
 
 
 def _model_of(data: Mapping[str, Any]) -> str | None:

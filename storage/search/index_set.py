@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -42,12 +42,14 @@ SAVE_S = 300.0
 LINK_S, LINK_ROWS = 0.2, 64
 """How long one `maintain` links vectors, a few at a time: a bounded share of a core while importing."""
 CLOSE_S = 30.0
-MAX_DEFERRED = 20_000
-"""Documents that may be deferred."""
+BUILT_ROWS, MAX_DEFERRED = 500, 60_000
+"""Documents: from so many deferred ones they enter the index without the overlay; so many may be deferred."""
 IDLE_S, CATCH_UP_S = 2.0, 0.05
 """What is deferred is applied when nothing came for so long: in an import the next batch goes first."""
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
+Commit = tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]
+"""What a commit brings: documents, vectors, the positions that it reached."""
 _UNSEARCHED_TOPICS = (TELEMETRY.name, INVOCATIONS.name)
 """What comes from these changes neither documents nor merges: a search's own record slows down no other search."""
 
@@ -88,9 +90,13 @@ class IndexSet:
         self.features = FeatureRows(directory / "features")
         self._connect = connect
         self._covered: dict[str, int] = {}
-        self._deferred = deque[tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]]()
-        self._deferred_at, self._deferred_documents = -IDLE_S, 0
+        self._deferred = deque[Commit]()
+        self._deferred_at = -IDLE_S
+        self._deferred_documents, self._caught_up_documents = 0, 0
+        """How many were ever deferred, and of them applied: each is counted by one thread at a time."""
         self._catching_up = threading.Lock()
+        self._callers: set[object] = set()
+        """Those that wait in `catch_up`."""
         self._unsaved = 0
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
@@ -215,17 +221,22 @@ class IndexSet:
         `covered` are the positions that the commit reached.
         """
         entries = [DocumentEntry(*document) for document in documents]
-        given = [VectorEntry(*vector) for vector in vectors]
         self.records.apply(entries)
         if entries:
             self.words.apply(entries)
+        self._complete(entries, [VectorEntry(*vector) for vector in vectors], covered)
+
+    def _complete(
+        self, documents: Sequence[DocumentEntry], given: Sequence[VectorEntry], covered: Mapping[str, int] | None
+    ) -> None:
+        """What is to be done of a commit once its words are in the index."""
         self.records.passages.place(given)
         self.spaces.apply(given)
         if covered:
             self._covered |= covered
-        self._unsaved += len(documents) + len(vectors)
-        if documents or vectors or covered is None or not all(at.startswith(_UNSEARCHED_TOPICS) for at in covered):
-            self.records.begin_generation(has_contents=bool(documents or vectors))
+        self._unsaved += len(documents) + len(given)
+        if documents or given or covered is None or not all(at.startswith(_UNSEARCHED_TOPICS) for at in covered):
+            self.records.begin_generation(has_contents=bool(documents or given))
 
     def defer(
         self, documents: Sequence[DocumentEntry], vectors: Sequence[VectorEntry], covered: Mapping[str, int]
@@ -238,7 +249,7 @@ class IndexSet:
         if documents:
             self._deferred_at = time.monotonic()
             self._deferred_documents += len(documents)
-        if self._deferred_documents > MAX_DEFERRED:
+        if self._deferred_documents - self._caught_up_documents > MAX_DEFERRED:
             self.catch_up()
 
     @property
@@ -249,18 +260,45 @@ class IndexSet:
     def catch_up(self, seconds: float = math.inf) -> bool:
         """Apply what was deferred, for at most about so long; whether that was all."""
         until = time.monotonic() + seconds
-        if not self._catching_up.acquire(timeout=-1 if math.isinf(seconds) else seconds):
-            return False
+        caller = object()
+        self._callers.add(caller)
+        try:
+            if not self._catching_up.acquire(timeout=-1 if math.isinf(seconds) else seconds):
+                return False
+        finally:
+            self._callers.discard(caller)
         try:
             while self._deferred and time.monotonic() < until:
-                self.apply(*self._deferred.popleft())
+                documents, vectors, covered = self._deferred.popleft()
+                self.apply(documents, vectors, covered)
+                self._caught_up_documents += len(documents)
                 self._pace.pause()
-            if self._deferred:
-                return False
-            self._deferred_documents = 0
-            return True
+            return not self._deferred
         finally:
             self._catching_up.release()
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a caller of `catch_up` waits for its turn."""
+        return bool(self._callers)
+
+    def _build_deferred(self) -> None:
+        """Apply what was deferred, many documents at once, until that is all or a caller waits for the rest."""
+        applied: list[Commit] = []
+
+        def documents() -> Iterator[DocumentEntry]:
+            for _ in range(len(self._deferred)):
+                if self.is_waited_for:
+                    return
+                applied.append(self._deferred.popleft())
+                self.records.apply(applied[-1][0])
+                yield from applied[-1][0]
+
+        with self._catching_up:
+            self.words.build(documents())
+            for commit in applied:
+                self._complete(*commit)
+                self._caught_up_documents += len(commit[0])
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The sealed files forget them at the next `save`."""
@@ -278,6 +316,9 @@ class IndexSet:
         """
         if self.turns is not None:
             self.turns.maintain()
+        if self.is_idle and self._deferred_documents - self._caught_up_documents > BUILT_ROWS and self.words.is_ready:
+            self._build_deferred()
+            self._pace.pause()  # so that a caller gets the lock
         while self.is_idle and not self.catch_up(CATCH_UP_S):
             self._pace.pause()  # a search that waits for the rest goes first
         if self._rebuilding is not None and self._rebuilding.done():

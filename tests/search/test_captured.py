@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from processors.memory.registry import CATEGORIES, ENDED, PRIVATE, ROLES, STORED
 from processors.memory.stages.embed import encode_texts
 from processors.telemetry.formats.transcript import session_event, session_fields
 from storage.search.captured import CAPTURED, MEMORIES, captured_cursor, read_turns, reading, turns_among
+from storage.search.entries import DocumentEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
@@ -281,6 +284,56 @@ async def test_indexes_that_are_built_again_from_the_tables_rank_turns_alike(nod
         assert [hit.text for hit in before.hits] == [hit.text for hit in after.hits] and before.hits
         assert [hit.score for hit in after.hits] == pytest.approx([hit.score for hit in before.hits])
     again.close(save=False)
+
+
+async def test_many_that_nobody_waits_for_enter_the_index_at_once_and_rank_like_those_that_a_search_waited_for(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.search.index_set.IDLE_S", 0.0)
+    monkeypatch.setattr("storage.search.index_set.BUILT_ROWS", 10)
+    said = [f"The ford {number} is passable by weir {number * 7 % 11} " + "now " * number for number in range(40)]
+    waited = Node(tmp_path / "waited")
+    for each in (node, waited):
+        each.capture(*(line(number, text) for number, text in enumerate(said)))
+        assert each.indexes.turns is not None
+    added: list[int] = []
+    monkeypatch.setattr(node.indexes.turns.words.index, "add", lambda entries: added.append(len(list(entries))))
+    node.indexes.maintain()
+    assert added == [] and waited.indexes.turns.catch_up()
+    waited.indexes.maintain()
+    for text in ("passable ford 3", "weir 6 now"):
+        assert shown(node.find(text, limit=40)) == shown(waited.find(text, limit=40)) != []
+    waited.close()
+
+
+async def test_a_search_that_comes_while_many_are_indexed_waits_for_those_at_hand_only(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.search.index_set.IDLE_S", 0.0)
+    monkeypatch.setattr("storage.search.index_set.BUILT_ROWS", 10)
+    node.capture(*(line(number, f"{FORD} {number}") for number in range(30)))
+    turns = node.indexes.turns
+    assert turns is not None
+    caller = Thread(target=turns.catch_up)
+    built: list[int] = []
+    build, take_in = turns.words.build, turns.records.apply
+
+    def apply(documents: Sequence[DocumentEntry]) -> None:
+        take_in(documents)
+        if caller.ident is None:
+            caller.start()
+            while not turns.is_waited_for:
+                time.sleep(0.001)
+
+    def build_some(entries: Iterable[DocumentEntry]) -> None:
+        build(one for one in entries if built.append(one.label) is None)
+
+    monkeypatch.setattr(turns.records, "apply", apply)
+    monkeypatch.setattr(turns.words, "build", build_some)
+    node.indexes.maintain()
+    caller.join()
+    assert len(built) == 1
+    assert len(node.find("passable ford", limit=40).hits) == 30
 
 
 async def test_a_retrieval_of_thoughts_finds_what_was_said_with_its_origin_and_place_and_by_its_filters(

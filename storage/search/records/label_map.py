@@ -48,7 +48,7 @@ class LabelMap:
         keys, values, fresh = self._state
         if (number := fresh.get(label)) is not None:
             return number
-        at = int(np.searchsorted(keys, label))
+        at = int(keys.searchsorted(label))  # the method: half the time of the function
         return int(values[at]) if at < len(keys) and keys[at] == label else ABSENT
 
     def find(self, labels: np.ndarray) -> np.ndarray:

@@ -37,6 +37,11 @@ _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 _GAP = re.compile(r"\s")
 _GAP_CHARS = 100
 _PIECE_CHARS = 7
+_LONG_ASCII = re.compile(rf"\s*+(?:(?>[^\W_]{{1,{_PIECE_CHARS}}}+|[^\w\s]|_)\s*+){{{WINDOW + 1}}}")
+"""More pieces than a window, where no word is cut."""
+_CUT_CHARS = (WINDOW - STRIDE) * _PIECE_CHARS
+"""A longer word is cut."""
+_CUT_WORD = re.compile(rf"[^\W_]{{{_CUT_CHARS + 1}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,9 @@ def is_long(text: str, window: int = WINDOW) -> bool:
     """Whether a text is longer than a window, and so has several passages."""
     if len(text) <= window:  # no shorter text has more pieces than fit: a piece has a character at least
         return False
+    is_plain = window == WINDOW and text.isascii()
+    if is_plain and (len(text) <= _CUT_CHARS or _CUT_WORD.search(text) is None):  # as below, four times as fast
+        return _LONG_ASCII.match(text) is not None
     most = window - _stride(window)
     return any(pieces > window for pieces in accumulate(cost for *_, cost in _words(text, most)))
 

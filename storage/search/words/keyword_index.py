@@ -25,7 +25,13 @@ from storage.search.files.sealed import open_sealed, seal
 from storage.search.records.label_map import ABSENT, places_in
 from storage.search.records.matches import Matches
 from storage.search.records.selection import Selection
-from storage.search.words.analyzer import document_terms, document_words, query_terms, query_words
+from storage.search.words.analyzer import (
+    document_terms,
+    document_words,
+    query_terms,
+    query_words,
+    terms_and_words,
+)
 from storage.search.words.bm25 import K1, bm25, rarity
 from storage.search.words.posting_lists import MAX_NUMBERS, PostingLists
 from storage.search.words.shard import Shard, is_copied, shard_name
@@ -120,7 +126,7 @@ class KeywordIndex:
         for label, namespace, text in documents:
             if label in self._waiting or self._is_committed(label, namespace):  # in this order: see commit
                 continue
-            fields = {field: analyze(text) for field, analyze in _OF_DOCUMENT.items()}
+            fields = dict(zip((TERMS, WORDS), terms_and_words(text), strict=True))
             counts = {field: Counter(terms) for field, terms in fields.items()}
             texts = {field: " ".join(terms) for field, terms in fields.items()}
             waiting = _Waiting(namespace, counts, len(fields[TERMS]), texts)
@@ -139,10 +145,10 @@ class KeywordIndex:
             for label, namespace, text in documents:
                 if namespace not in touched:
                     touched[namespace] = self._shard(namespace)
-                fields = {field: analyze(text) for field, analyze in _OF_DOCUMENT.items()}
-                touched[namespace].add(label, {field: " ".join(terms) for field, terms in fields.items()})
+                terms, words = terms_and_words(text)
+                touched[namespace].add(label, {TERMS: " ".join(terms), WORDS: " ".join(words)})
                 with self._overlay:
-                    self._seen[namespace].add(len(fields[TERMS]))
+                    self._seen[namespace].add(len(terms))
             for shard in touched.values():
                 shard.commit()
             self._lists.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -83,9 +83,21 @@ class Words:
 
     def apply(self, entries: Sequence[DocumentEntry]) -> None:
         """Make committed documents findable; very long ones with the next `index_long`."""
-        long = [entry for entry in entries if len(self._passages.parts(entry.label)) > EMBEDDED_PASSAGES]
-        self.index.add(with_passages([entry for entry in entries if entry not in long], self._passages))
-        self._long += long
+        self.index.add(self._texts(entries))
+
+    def build(self, entries: Iterable[DocumentEntry]) -> None:
+        """As `apply`, of many, off the waited path: they are found together when this returns.
+
+        Not while the index is rebuilt, for which this would wait.
+        """
+        self.index.build(pausing(self._texts(entries), self._pause))
+
+    def _texts(self, entries: Iterable[DocumentEntry]) -> Iterator[tuple[int, str, str]]:
+        for entry in entries:
+            if len(self._passages.parts(entry.label)) > EMBEDDED_PASSAGES:
+                self._long.append(entry)
+            else:
+                yield from with_passages([entry], self._passages)
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels of documents and passages that are not found any more."""
