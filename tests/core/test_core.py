@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from mcp_ingress.services import Limits
+from mcp_ingress.toolsets.core.records import read_kinds
 from processors.memory.rules.plain_kind import PLAIN_KINDS, plain_kind
 from tests.patience import PATIENCE_S
 from tests.talos.embedding_node import EmbeddingNode
@@ -59,6 +60,17 @@ async def test_each_kind_is_guessed_kept_and_recalled_under_the_id_that_was_answ
     for kind in PLAIN_KINDS:
         [row] = await recalled(agent, kind=kind)
         assert (row["id"], row["text"]) == (ids[kind], SAID[kind])
+
+
+async def test_a_search_names_each_memory_by_the_kind_that_the_view_of_analysts_has(agent: Agent) -> None:
+    ids = await remembered(agent)
+    await agent.call("correct", id=ids["goal"], text="The goal is that the gateway answers in 20 ms.")
+    await agent.call("journal_write", content="The gateway is slow.", category="friction")
+    await agent.call("store_memory", content="The gateway has two ports.")
+    asked = "SELECT record_id, kind FROM plain_kinds"
+    seen = dict(await agent.node.services.reader.run(lambda cursor: cursor.execute(asked).fetchall()))
+    found = await agent.node.services.reader.run(lambda cursor: read_kinds(cursor, "default", [*seen, "unknown"]))
+    assert found == seen and set(seen.values()) > set(PLAIN_KINDS)
 
 
 async def test_the_other_toolsets_see_what_core_wrote(agent: Agent) -> None:
