@@ -57,7 +57,12 @@ WHOLE = {
         "multi-vector",
         "mean of token vectors",
     ),
-    "clip": ((CLIP,), {"0_CLIPModel": ["text_projection.weight"]}, "clip", "clip text projection"),
+    "clip": (
+        (CLIP,),
+        {"0_CLIPModel": ["text_projection.weight", "visual_projection.weight"]},
+        "clip",
+        "clip text projection",
+    ),
 }
 HEADLESS = {
     "no modules at all": ((), {"": [ENCODER]}, "untrained"),
@@ -80,6 +85,11 @@ HEADLESS = {
         {"0_CLIPModel": ["vision_model.weight"]},
         "projection of texts; it would be random",
     ),
+    "no projection of images": (
+        (CLIP,),
+        {"0_CLIPModel": ["text_projection.weight"]},
+        "projection of images; it would be random",
+    ),
     "a module that nobody knows": ((TRANSFORMER, ("1_X", "somebody.Router")), {"": [ENCODER]}, "Router"),
 }
 
@@ -99,7 +109,9 @@ def test_a_checkpoint_whose_head_is_missing_is_refused(tmp_path: Path, lack: str
 
 
 def test_a_clip_model_is_known_by_its_settings_where_no_module_is_named_so(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path / "m", TRANSFORMER, weights={"": ["text_projection.weight"]})
+    folder = checkpoint(
+        tmp_path / "m", TRANSFORMER, weights={"": ["text_projection.weight", "visual_projection.weight"]}
+    )
     (folder / "config.json").write_text('{"model_type": "clip"}')
     assert (read_checkpoint("m", folder).kind, read_checkpoint("m", folder).pooling) == ("clip", "clip text projection")
     save_file({"vision_model.weight": np.ones((2, 2), np.float32)}, folder / "model.safetensors")
