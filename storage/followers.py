@@ -10,10 +10,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import duckdb
 
 from storage.append_only import Mark, counts, mark, new_rows
+from storage.statements import execute
 
 View = TypeVar("View")
 MAX_VIEWS = 64
 """Of one follower: those of the namespaces that were asked for last."""
+MAX_WARM = 8
+"""This many namespaces are warmed, those with the most rows."""
 
 
 class _Snapshot(NamedTuple):
@@ -35,6 +38,8 @@ class Follower(ABC, Generic[View]):
     """What `update` needs of each new row, as a list of SQL expressions."""
     max_rows: int = 2_000
     """With more new rows than this, loading the whole view is faster than updating it."""
+    warm_rows: int | None = None
+    """From this many rows of the table on a namespace is warmed; None: none is."""
 
     def __init__(self) -> None:
         self._snapshots: dict[str, _Snapshot] = {}
@@ -67,6 +72,14 @@ class Follower(ABC, Generic[View]):
                 del self._snapshots[next(iter(self._snapshots))]
             view: View = snapshot.view
             return view
+
+    def warm(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Bring the views of large namespaces up to date, so that no caller waits until a whole one is loaded."""
+        if self.warm_rows is None:
+            return
+        query = f"SELECT namespace FROM {self.table} GROUP BY ALL HAVING count(*) >= ? ORDER BY count(*) DESC LIMIT ?"
+        for (namespace,) in execute(cursor, query, [self.warm_rows, MAX_WARM]).fetchall():
+            self.view(cursor, namespace)
 
     def _updated(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, snapshot: _Snapshot | None, count: int

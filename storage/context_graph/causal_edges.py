@@ -92,6 +92,7 @@ class CausalFollower(Follower[CausalEdges]):
     columns = "event_type, event_id"
     max_rows = 20_000
     """Most events are not of edges, and are passed over."""
+    warm_rows = 20_000
 
     def load(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> CausalEdges:
         ids, rows = IdTable(), execute(cursor, f"{_EDGES} AND NOT is_removed AND weight > 0", [namespace]).fetchall()

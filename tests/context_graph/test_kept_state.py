@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,11 +20,16 @@ from processors.context_graph.rules.ends import merged_id_of
 from processors.context_graph.rules.goals import background
 from processors.embedding.model import encode_documents
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
+from tests.context_graph.test_dreams import Sleeper
 from tests.context_graph.test_edges import edge, tell
 from tests.context_graph.test_ends import merging, publish, stored
 from tests.context_graph.test_fingerprints import reader
+from tests.patience import SOON_S
+from tests.schema import migrated_home
 from tests.talos.embedding_node import EmbeddingNode
 from tests.valence_kb.conftest import Agent
+from thalweg.process.node import Node
+from thalweg.settings import Settings
 
 TEXTS = [f"The tide turns at the harbour and the ferry waits, case {number}." for number in range(6)]
 
@@ -135,3 +142,30 @@ async def test_trial_searches_are_made_anew_once_they_may_find_something_else(
     for one, other in zip(later, tried(), strict=True):
         np.testing.assert_array_equal(one.scores, other.scores)
         np.testing.assert_array_equal(one.aligned, other.aligned)
+
+
+async def test_a_node_has_counted_a_large_namespace_before_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, load = list[str](), CountedFollower.load
+
+    def noted(self: CountedFollower, cursor: duckdb.DuckDBPyConnection, namespace: str) -> CountedMemories:
+        loaded.append(namespace)
+        return load(self, cursor, namespace)
+
+    monkeypatch.setattr(CountedFollower, "load", noted)
+    monkeypatch.setattr(CountedFollower, "warm_rows", 1)
+    settings = Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=1)
+    node = Node(settings)
+    await node.start()
+    await Sleeper(node).remember("The tide turns at the harbour.")
+    await node.stop()
+    loaded.clear()
+    node = Node(settings)
+    await node.start()
+    async with asyncio.timeout(SOON_S):
+        while "default" not in loaded:
+            await asyncio.sleep(0.01)
+    answer = await Sleeper(node).call("get_steering_feedback")
+    await node.stop()
+    assert "reward" in answer and loaded.count("default") == 1

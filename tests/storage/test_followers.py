@@ -67,6 +67,22 @@ def test_a_view_follows_its_table_and_reads_each_new_row_once(database: duckdb.D
     assert (roster.loads, roster.updates[3:]) == (1, [["e", "d"]])
 
 
+def test_views_of_large_namespaces_are_there_before_anybody_asks(database: duckdb.DuckDBPyConnection) -> None:
+    roster = Roster()
+    arrive(database, "a", "b", "c")
+    arrive(database, "a", "b", namespace="small")
+    roster.warm(database)
+    assert roster.loads == 0, "one that says nothing of warming is loaded when it is asked for"
+    roster.warm_rows = 3
+    roster.warm(database)
+    assert roster.loads == 1
+    arrive(database, "d")
+    roster.warm(database)
+    assert (roster.loads, roster.updates) == (1, [["d"]])
+    assert roster.view(database, "a") == ("a", "b", "c", "d")
+    assert (roster.loads, len(roster.updates)) == (1, 1)
+
+
 def test_a_view_is_loaded_where_that_is_faster_than_following(
     database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -337,13 +337,17 @@ class Node(Parts):
         self._closers.append(http.stop)
 
     async def _maintain(self, running: Running, dreamer: Dreamer) -> None:
-        """Every second, off every waited path: keyword commits, index saves, and how far behind each part is."""
-        trimmed_at = self.clock.monotonic()
+        """Every second, off every waited path: keyword commits, index saves, how far behind parts are.
+
+        Every minute, first after the start: views of large namespaces are brought up to date, and memory goes back.
+        """
+        next_trim = self.clock.monotonic()
         while True:
             await asyncio.sleep(MAINTAIN_S)
             await asyncio.to_thread(running.store.indexes.maintain)
-            if self.clock.monotonic() - trimmed_at >= TRIM_S:
-                trimmed_at = self.clock.monotonic()
+            if self.clock.monotonic() >= next_trim:
+                next_trim = self.clock.monotonic() + TRIM_S
+                await running.warm_views()
                 await asyncio.to_thread(trim)
             await running.lag.observe()
             idle_since, limit = running.socket.idle_since, self.settings.idle_exit_s

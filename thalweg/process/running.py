@@ -5,6 +5,7 @@ Its readers are status, control and spaces. The node stands on top and builds it
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,12 +24,13 @@ from processors.memory.stages.embed import Embed
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
 from storage.database import Database
+from storage.followers import Follower
 from storage.reader import Reader
 from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.codec import encode
-from streams.errors import LogUnavailable
+from streams.errors import LogUnavailable, Unavailable
 from streams.events import Event
 from streams.log.base import Log
 from streams.positions import NOW, Freshness
@@ -112,6 +114,13 @@ class Running:
         except LogUnavailable:
             return False
         return True
+
+    async def warm_views(self) -> None:
+        """Bring the toolsets' views of large namespaces up to date. A store that does not answer is left alone."""
+        for part in list(self.services.parts.values()):
+            if isinstance(part, Follower):
+                with contextlib.suppress(Unavailable):
+                    await self.store.reader.run(part.warm)
 
     async def yield_to_writes(self) -> None:
         """Let what was written be embedded first, for YIELD_S at most."""

@@ -2,6 +2,8 @@
 
 from mcp_ingress.toolset import INTERNAL_ERROR, ErrorStyle, Toolset
 from mcp_ingress.toolsets.context_graph.pulse import PULSE
+from processors.context_graph.read.steering import CountedFollower
+from storage.context_graph.causal_edges import CausalFollower
 
 _DISCOVERED = "Goals are discovered from what is stored: call `auto_bootstrap_north_star`."
 
@@ -30,6 +32,7 @@ TOOLSET = Toolset(
             "status_error": -32116,
         },
     ),
+    parts=lambda setup: [CountedFollower(), CausalFollower()],
     pulse=PULSE,
     texts={
         name: [f"SELECT {name} FROM context_memories WHERE namespace = $namespace AND memory_id = $id"]

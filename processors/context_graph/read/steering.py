@@ -123,6 +123,9 @@ class CountedFollower(Follower[CountedMemories]):
 
     table = "events"
     columns = "event_type, event_id"
+    max_rows = 20_000
+    """Most events are passed over."""
+    warm_rows = 20_000
 
     def load(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> CountedMemories:
         is_merged = execute(cursor, "FROM context_ends WHERE namespace = ? LIMIT 1", [namespace]).fetchone() is not None
