@@ -291,7 +291,8 @@ def test_a_model_of_a_view_is_said_to_take_bytes_and_milliseconds_a_memory() -> 
     result = CliRunner().invoke(cli, ["bench", "views", *asked, "--json"])
     assert result.exit_code == 0, result.output
     figures = json.loads(result.output)["figures"]
-    assert figures["E7_bytes_a_memory"]["value"] == 384 * 2 + 33, "two bytes a number, beside what finds the record"
+    passages = figures["E7_bytes_a_memory"]["value"] / (384 * 2 + 33)
+    assert 1 < passages < 3, "two bytes a number, beside what finds the record; a long message has several passages"
     assert figures["E7_cpu_ms_a_memory"]["value"] > 0 and figures["E7_r10"]["value"] > 0
 
 
