@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -11,11 +12,12 @@ from mcp_ingress.inventory import find_tools
 from streams.errors import Refused
 from thalweg.bench.causes import measure_causes
 from thalweg.bench.consolidation import measure_consolidation
-from thalweg.bench.dials import measure_dials
+from thalweg.bench.dials import follow_ups, measure_dials
 from thalweg.bench.dream import measure_dream
 from thalweg.bench.drift import measure_drift
 from thalweg.bench.infer import measure_infer
 from thalweg.bench.recall import load_for_recall
+from thalweg.bench.recall_sets import Conversation, Question, Turn
 from thalweg.bench.tools import PLAN, measure_tools
 from thalweg.bench.trust import measure_trust
 from thalweg.bench.watched_node import read_pieces
@@ -97,6 +99,18 @@ def test_each_dial_is_turned_and_the_baseline_finds_what_is_asked_for(tmp_path: 
         assert figures[f"{name}_serotonin_0.5_recall"].value == 100
         assert figures[f"{name}_dopamine_1_behind"].value > figures[f"{name}_dopamine_5_behind"].value
         assert figures[f"{name}_answered_at_once"].value >= figures[f"{name}_answered_later"].value
+
+
+def test_a_follow_up_names_nobody_who_speaks_and_comes_after_the_turn_before_its_answer() -> None:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    said = ("Ana: I was away.", "Ben: Where?", "Ana: In Porto, to see the river.")
+    turns = [Turn(f"t{number}", "s", at, text) for number, text in enumerate(said)]
+    asked = [
+        Question("Where was Ana's journey, Ben?", "", frozenset({"t2"}), frozenset()),
+        Question("Who was away?", "", frozenset({"t0"}), frozenset()),
+    ]
+    [(question, before)] = follow_ups(Conversation("c", turns, asked))
+    assert (question.text, before) == ("Where was journey, ?", "t1")
 
 
 def test_each_tool_but_searches_and_writes_is_timed() -> None:

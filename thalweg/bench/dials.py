@@ -4,12 +4,17 @@ The turns of each conversation are written as memories, and each question is ask
 named: they do not decay here. With serotonin at 0 the first view alone says the order, at 1 all that compare what is
 said. With dopamine the answer's sessions and the results that stand behind it are counted. With noradrenaline as a
 search without a row raises it, the questions are counted that such a search answers, and that it answers then.
+
+A follow-up is a question without the names of those who speak, asked after the turn before its first answer was
+broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +26,7 @@ from processors.embedding.model import Embedder, encode_query
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
+from storage.search.records.speakers import speaker_of
 from storage.search.search import search
 from thalweg.bench.recall_sets import Conversation, Question, read_set
 from thalweg.bench.report import Report, Target
@@ -30,7 +36,7 @@ FIRST = 10
 LEAST_SIMILARITY = 0.7
 LATER_S = 5.0
 """Until an agent asks again."""
-TURNED = Target(15.0, at_least=True)
+TURNED, FOLLOWED = Target(15.0, at_least=True), Target(3.0, at_least=True)
 SEROTONIN, DOPAMINE = (0.0, 0.25, 0.5, 0.75, 1.0), (1.0, 2.0, 3.0, 4.0, 5.0)
 
 
@@ -42,7 +48,25 @@ def measure_dials(dataset: str, embedder: Embedder, name: str) -> Report:
             asker = store.asker(conversation)
             asked = [_TurnedQuestion(store, asker, conversation, question) for question in conversation.questions]
             _report(report, conversation.name, [one for one in asked if one.question.turns])
+            followed = [
+                (_TurnedQuestion(store, asker, conversation, question), before)
+                for question, before in follow_ups(conversation)
+            ]
+            _report_broadcast(report, conversation.name, followed)
     return report
+
+
+def follow_ups(conversation: Conversation) -> Iterator[tuple[Question, str]]:
+    """Each question without the speakers' names, and the id of the turn before its first answer."""
+    names = {name for turn in conversation.turns if (name := speaker_of(turn.text)) is not None}
+    named = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})(?:['’]s)?\b\s*", re.IGNORECASE)
+    pairs = [(one, other) for one, other in pairwise(conversation.turns) if one.session == other.session is not None]
+    before = {other.turn_id: one.turn_id for one, other in pairs}
+    places = {turn.turn_id: place for place, turn in enumerate(conversation.turns)}
+    for question in conversation.questions:
+        first = min(question.turns, key=places.__getitem__, default=None)
+        if names and first in before:
+            yield replace(question, text=named.sub("", question.text)), before[first]
 
 
 class _TurnedQuestion:
@@ -59,14 +83,14 @@ class _TurnedQuestion:
         self.similarities = np.array([near[hit.label].similarity for hit in self.hits])
         self._reader, self._query = asker.reader, asker.query(question.text)
 
-    def at(self, levels: Levels) -> tuple[Sequence[SearchHit], float | None]:
-        """The first hits at these levels, and how many stand behind the answer."""
-        hits, behind = attended(self._reader, Attention(levels), self.hits, lambda: self._query)
+    def at(self, attention: Attention) -> tuple[Sequence[SearchHit], float | None]:
+        """The first hits that attention gives, and how many stand behind the answer."""
+        hits, behind = attended(self._reader, attention, self.hits, lambda: self._query)
         return hits[:FIRST], behind
 
-    def recall(self, levels: Levels) -> float:
+    def recall(self, attention: Attention) -> float:
         """The share of the gold turns among the first hits, in percent."""
-        found = {hit.record_id for hit in self.at(levels)[0]}
+        found = {hit.record_id for hit in self.at(attention)[0]}
         return 100 * len(found & self.question.turns) / len(self.question.turns)
 
     def answers(self, least: float) -> bool:
@@ -75,12 +99,14 @@ class _TurnedQuestion:
 
 
 def _report(report: Report, name: str, asked: Sequence[_TurnedQuestion]) -> None:
-    recalls = {level: float(np.mean([one.recall(Levels(serotonin=level)) for one in asked])) for level in SEROTONIN}
+    recalls = {
+        level: float(np.mean([one.recall(Attention(Levels(serotonin=level))) for one in asked])) for level in SEROTONIN
+    }
     for level, recall in recalls.items():
         report.add(f"{name}_serotonin_{level:g}_recall", recall, "%")
     report.add(f"{name}_serotonin_0_to_1", recalls[1.0] - recalls[0.0], "points", TURNED)
     for level in DOPAMINE:
-        found = [one.at(Levels(dopamine=level)) for one in asked]
+        found = [one.at(Attention(Levels(dopamine=level))) for one in asked]
         sessions = [len({hit.session_id for hit in hits}) for hits, _ in found]
         behind = [count for _, count in found if count is not None]
         report.add(f"{name}_dopamine_{level:g}_sessions", float(np.mean(sessions)), "sessions")
@@ -93,3 +119,14 @@ def _report(report: Report, name: str, asked: Sequence[_TurnedQuestion]) -> None
         least = Attention(levels).near_enough(LEAST_SIMILARITY)
         answered = sum(one.answers(least) for one in empty)
         report.add(f"{name}_answered_{label}", 100 * answered / max(1, len(empty)), "%")
+
+
+def _report_broadcast(report: Report, name: str, asked: Sequence[tuple[_TurnedQuestion, str]]) -> None:
+    if not asked:
+        return
+    alone = float(np.mean([one.recall(Attention()) for one, _ in asked]))
+    after = float(np.mean([one.recall(Attention(broadcast_id=before)) for one, before in asked]))
+    report.add(f"{name}_follow_ups", len(asked), "")
+    report.add(f"{name}_follow_up_recall", alone, "%")
+    report.add(f"{name}_follow_up_recall_after_broadcast", after, "%")
+    report.add(f"{name}_broadcast_gain", after - alone, "points", FOLLOWED)
