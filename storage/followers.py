@@ -95,3 +95,13 @@ class Follower(ABC, Generic[View]):
             self.update(cursor, namespace, snapshot.view, [tuple(values) for values in rows]) if rows else snapshot.view
         )
         return _Snapshot(fresh[1], view)
+
+
+class EventFollower(Follower[View]):
+    """Follows the events of a namespace. `update` gets (type, id) of each new one, and looks up what it changed."""
+
+    table = "events"
+    columns = "event_type, event_id"
+    max_rows = 20_000
+    """Most events are of other types, and are passed over."""
+    warm_rows = 20_000

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy as np
 
-from storage.followers import Follower
+from storage.followers import EventFollower
 from storage.search.records.id_table import IdTable
 from storage.statements import execute, marks
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
@@ -85,14 +85,8 @@ class CausalEdges:
         return found if is_ahead else self.by_effect[found]
 
 
-class CausalFollower(Follower[CausalEdges]):
-    """The causal edges of each namespace in which causes were asked for."""
-
-    table = "events"
-    columns = "event_type, event_id"
-    max_rows = 20_000
-    """Most events are not of edges, and are passed over."""
-    warm_rows = 20_000
+class CausalFollower(EventFollower[CausalEdges]):
+    """The causal edges of each large namespace, and of those in which causes were asked for."""
 
     def load(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> CausalEdges:
         ids, rows = IdTable(), execute(cursor, f"{_EDGES} AND NOT is_removed AND weight > 0", [namespace]).fetchall()

@@ -43,9 +43,9 @@ LINK_S, LINK_ROWS = 0.2, 64
 """How long one `maintain` links vectors, a few at a time: a bounded share of a core while importing."""
 CLOSE_S = 30.0
 BUILT_ROWS, MAX_DEFERRED = 500, 60_000
-"""Documents: from so many deferred ones they enter the index without the overlay; so many may be deferred."""
+"""Documents: more than BUILT_ROWS deferred ones enter the index without the overlay; MAX_DEFERRED may be deferred."""
 IDLE_S, CATCH_UP_S = 2.0, 0.05
-"""What is deferred is applied when nothing came for so long: in an import the next batch goes first."""
+"""What is deferred is applied when nothing came for this long: in an import the next batch goes first."""
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
 Commit = tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]

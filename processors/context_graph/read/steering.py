@@ -17,7 +17,7 @@ from processors.context_graph.rules.steering import (
     Counted,
     Facts,
 )
-from storage.followers import Follower
+from storage.followers import EventFollower
 from storage.statements import execute, marks
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
 from streams.event_types.context_ends import MEMORIES_MERGED
@@ -118,14 +118,8 @@ class CountedMemories(NamedTuple):
         return CountedMemories(*(column[order] for column in self))
 
 
-class CountedFollower(Follower[CountedMemories]):
+class CountedFollower(EventFollower[CountedMemories]):
     """Those of each namespace. What an event is about is read again; after a merge, all."""
-
-    table = "events"
-    columns = "event_type, event_id"
-    max_rows = 20_000
-    """Most events are passed over."""
-    warm_rows = 20_000
 
     def load(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> CountedMemories:
         is_merged = execute(cursor, "FROM context_ends WHERE namespace = ? LIMIT 1", [namespace]).fetchone() is not None

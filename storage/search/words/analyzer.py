@@ -36,7 +36,7 @@ _STOP_WORDS = (
     "then than too very can could would should will just also there here any some s t d m re ve ll"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing by themselves: a query that has others is is_query without them."""
+"""English words that say nothing by themselves: a query that has others is searched without them."""
 MAX_STEMS = 30_000
 _stems: list[dict[str, str]] = [{}]
 """Stems by word: texts repeat their words, and a look-up takes a twentieth of the stemmer's time."""
