@@ -71,9 +71,10 @@ class Overlay:
         changed = self._changes.state.get(table, {}).get(key)
         if changed is not None:
             return changed
-        if key not in self._stored.setdefault(table, {}):
-            self.prefetch([(table, key)])
-        return self._stored[table][key]
+        stored = self._stored.setdefault(table, {})
+        if key not in stored:
+            stored[key] = self._writer.find(table, (key,)).get(key)
+        return stored[key]
 
     def insert(self, table: str, row: Row) -> None:
         self._changes.appended.setdefault(table, []).append(row)

@@ -146,6 +146,6 @@ def clean(text: str, role: str) -> str:
         text = _IDE_CONTEXT.sub("", text)
     if _NOISE.match(text):
         return ""
-    if len(text) >= 240:
+    if len(text) >= 240 and max(map(len, text.split()), default=0) >= 240:  # a tenth of the pattern's own time
         text = _ENCODED.sub("", text)
     return text.strip()
