@@ -1,8 +1,9 @@
-"""Exact scan: a query is compared with every row. Two threads share a large scan; neither waits for a busy one.
+"""Exact scan: a query is compared with every row.
 
-Rows are int8 with a scale each, a quarter of the bytes; a block of them is made float32 where the cache holds it, which
-is twice as quick as reading float32 from memory. What is near is compared exactly afterwards (`vector`).
+Rows and query are int8 with a scale each: a quarter of the bytes, and whole numbers, of which a processor multiplies
+many at once (SimSIMD). What is near is compared exactly afterwards (`vector`).
 
+Several queries at once are products of matrices, for which a block of rows is made float32 where the cache holds it.
 The program sets BLAS to one thread (`thalweg/__main__.py`). BLAS's own threads wait for each other by spinning, which
 takes 100 ms instead of 12 as soon as something else needs a core (docs/adr/0003).
 """
@@ -10,23 +11,21 @@ takes 100 ms instead of 12 as soon as something else needs a core (docs/adr/0003
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from typing import Any
 
 import numpy as np
+import simsimd
 
 from storage.search.records.label_map import REMOVED
 
-SPLIT_ROWS = 20_000
-"""From this many rows (about 1 ms of work) splitting the scan over two threads pays off."""
 BLOCK_ROWS = 4096
 """Larger blocks leave the cache; smaller ones release the interpreter more often, which costs under load."""
 SAMPLE_STEP = 16
 """Each sixteenth score tells how high the largest are, about."""
 MAX_CLOSE = 5_000
 """Rows beyond k that are compared exactly at most: where more are as near, they are alike."""
-SPARE_BUFFERS = 2
-_buffers: list[np.ndarray] = []
+_LEAST_LENGTH = 1e-12
+_DEVIATIONS = 6.0
 
 
 def quantise_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -34,30 +33,34 @@ def quantise_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     row ≈ scale · codes, each number to half a scale.
     """
-    scales = (np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-12) / 127).astype(np.float32)
+    scales = (np.maximum(np.abs(rows).max(axis=1, initial=0.0), _LEAST_LENGTH) / 127).astype(np.float32)
     return np.rint(rows / scales[:, None]).astype(np.int8), scales
 
 
-def error_of(scale: float) -> float:
-    """How far a product with a row of this scale may be off: six standard deviations of the rounding."""
-    return 6.0 * scale / 12**0.5
+def error_of(scales: Any, query: np.ndarray) -> Any:
+    """How far a product of a query with a row of each of these scales (a number or (n,)) may be off.
+
+    Six standard deviations of the rounding of both, unit length each.
+    """
+    return _DEVIATIONS * np.hypot(scales, _scale_of(query)) / 12**0.5
 
 
 def products(codes: np.ndarray, scales: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """(n,) products of (n, dim) int8 rows, times their (n,) scales, with a (dim,) float32 query."""
+    """(n,) float32 products of (n, dim) int8 rows, times their (n,) scales, with a (dim,) float32 query.
+
+    Off by `error_of` at most. The interpreter goes on meanwhile.
+    """
     found = np.empty(len(codes), np.float32)
-    if len(codes) < SPLIT_ROWS:
-        _multiply(codes, query, found)
-    else:
-        half = len(codes) // 2
-        other = _helper().submit(_multiply, codes[half:], query, found[half:])
-        _multiply(codes[:half], query, found[:half])
-        if other.cancel():  # the helper is with another search
-            _multiply(codes[half:], query, found[half:])
-        else:
-            other.result()
-    found *= scales
+    if len(codes):
+        scale = _scale_of(query)
+        simsimd.dot(codes, np.rint(query / scale).astype(np.int8), out=found)
+        found *= scales
+        found *= scale
     return found
+
+
+def _scale_of(query: np.ndarray) -> float:
+    return max(float(np.abs(query).max()), _LEAST_LENGTH) / 127
 
 
 def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
@@ -142,29 +145,11 @@ def close_pairs(
     return places, whose, near
 
 
-def _multiply(codes: np.ndarray, query: np.ndarray, found: np.ndarray) -> None:
-    for start, block in _blocks(codes):
-        np.matmul(block, query, out=found[start : start + len(block)])
-
-
 def _blocks(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Blocks of rows as float32 with the place of their first, each good until the next is asked for."""
-    dim = codes.shape[1]
-    try:
-        buffer = _buffers.pop()
-    except IndexError:
-        buffer = np.empty(0, np.float32)
-    if buffer.size < BLOCK_ROWS * dim:
-        buffer = np.empty(BLOCK_ROWS * dim, np.float32)
+    buffer = np.empty((min(BLOCK_ROWS, len(codes)), codes.shape[1]), np.float32)
     for start in range(0, len(codes), BLOCK_ROWS):
         some = codes[start : start + BLOCK_ROWS]
-        block = buffer[: some.size].reshape(some.shape)
+        block = buffer[: len(some)]
         np.copyto(block, some)
         yield start, block
-    if len(_buffers) < SPARE_BUFFERS:
-        _buffers.append(buffer)
-
-
-@cache
-def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="compare")

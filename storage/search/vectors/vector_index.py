@@ -185,7 +185,7 @@ class VectorIndex:
         self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None
     ) -> Matches:
         labels = self._labels[rows]
-        close = largest_found(rough, labels, k, allowed, 2 * error_of(self._widest))
+        close = largest_found(rough, labels, k, allowed, 2 * error_of(self._widest, query))
         places = close + rows.start if isinstance(rows, slice) else rows[close]
         exact = self._rows.read(places) @ query
         best = np.argsort(-exact, kind="stable")[:k]
@@ -224,7 +224,7 @@ class VectorIndex:
         """For each of (n, dim) queries its k nearest of the rows `start` to `stop`, with at least this cosine."""
         if not len(queries):
             return
-        error = error_of(self._widest)
+        error = max(error_of(self._widest, query) for query in queries)
         places, whose, rough = close_pairs(
             self._codes[start:stop], self._scales[start:stop], queries, k, least - error, 2 * error, pause
         )
@@ -264,8 +264,8 @@ class VectorIndex:
         `rows` are from `places`. The rows themselves are compared only where the codes leave it open, and for the order
         of the nearest.
         """
-        count, error = self._count, error_of(self._widest)
         query = np.asarray(vector, np.float32).reshape(-1)
+        count, error = self._count, error_of(self._widest, query)
         there = np.flatnonzero((rows != ABSENT) & (rows < count))  # a row may have been placed and not counted yet
         rows, total = rows[there], len(rows)
         if GATHERED_SHARE * len(rows) < count:
@@ -279,7 +279,7 @@ class VectorIndex:
         # a row's own scale leaves fewer open than the widest
         off = (
             rough[left] - least,
-            error_of(1.0) * self._scales[rows[left]],
+            error_of(self._scales[rows[left]], query),
         )
         is_near[left] = off[0] >= off[1]
         left = left[np.abs(off[0]) < off[1]]
