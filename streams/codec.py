@@ -291,9 +291,11 @@ def _extensions(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 def _connection(value: Any) -> dict[str, str]:
     """The extension attribute, where an event or observation has it. A whole number is its digits."""
+    if value is None:
+        return {}
     if isinstance(value, bool | float | list | dict) or len(str(value)) > MAX_ID:
         raise Poison(f"The CloudEvents attribute {CONNECTION!r} is not a text of at most {MAX_ID} characters.")
-    return {} if value is None else {CONNECTION: str(value)}
+    return {CONNECTION: str(value)}
 
 
 def _subject(value: Any) -> str | None:

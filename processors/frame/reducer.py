@@ -105,7 +105,9 @@ class Rows:
         Its `event_id` names the event that began it; its place on the log is that of the event that changed it last.
         Raises TypeError as `insert`.
         """
-        self._state.put(table, self._from_here(table, row) | {"event_id": row.get("event_id") or self._logged.event.id})
+        changed = self._from_here(table, row)
+        changed["event_id"] = row.get("event_id") or self._logged.event.id
+        self._state.put(table, changed)
 
     def _from_here(self, table: str, row: Row) -> Row:
         return self._state.table(table).with_origin(row, self.origin)

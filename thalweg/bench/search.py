@@ -28,7 +28,7 @@ from thalweg.bench.recall import load_for_recall
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
 from thalweg.bench.search_node import measure_node
-from thalweg.bench.search_store import NAMESPACE, fill_store
+from thalweg.bench.search_store import NAMESPACE, fill_store, fill_turns
 from thalweg.process.gc_tuning import collect_rarely, freeze_startup_objects
 
 RECALL = Target(0.95, at_least=True)
@@ -53,26 +53,32 @@ FILTER_MASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """Which memories, by number, each filter leaves: see `search_store`."""
 
 
-def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True) -> Report:
+def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True, turns: int = 0) -> Report:
     """For each size: write a store, build its indexes, and time `count` queries of each kind.
+
+    `turns`: of captured sessions, which lie beside the memories of each store.
 
     The queries follow one another. Each is encoded by the embedder `name` in the measured time, while another thread
     searches its words.
     """
     embedder = load_for_recall(name)
-    report = Report("search", {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT})
+    about = {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT}
+    report = Report("search", about | ({"turns": turns} if turns else {}))
     for size in sizes:
         with scratch_directory() as directory:
-            _measure(report, directory, size, count, embedder, name, bare)
+            _measure(report, directory, size, count, embedder, name, bare, turns)
     return report
 
 
-def _measure(report: Report, directory: Path, size: int, count: int, embedder: Embedder, name: str, bare: bool) -> None:
+def _measure(
+    report: Report, directory: Path, size: int, count: int, embedder: Embedder, name: str, bare: bool, turns: int
+) -> None:
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
     database = Database(directory)
     try:
         migrate(database.cursor(), SystemClock().now())
         vectors = fill_store(Writer(database), size, embedder)
+        fill_turns(Writer(database), turns, embedder)
         engine = _built(report, directory / "indexes", database, embedder, size)
         cursor = database.cursor()
         queries = np.stack([encode_query(embedder, question)[0] for question in questions])
@@ -100,7 +106,7 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
     finally:
         database.close()
     shutil.rmtree(directory / "indexes")
-    measure_node(report, directory, size, questions, SEARCH_P95, name)
+    measure_node(report, directory, size, questions, SEARCH_P95, name, turns)
     if bare:
         measure_bare(report, size, vectors, queries, texts(size), questions, directory / "bare")
 

@@ -17,18 +17,24 @@ REBUILD = Target(60.0)
 RESIDENT = Target(800.0)
 MEANWHILE = Target(100.0)
 READY_S = 3600.0
+WARM_UP = 5
 
 
 def measure_node(
-    report: Report, home: Path, size: int, questions: Sequence[str], target: Target, embedder: str
+    report: Report, home: Path, size: int, questions: Sequence[str], target: Target, embedder: str, turns: int = 0
 ) -> None:
-    """Start without indexes. Measure how long until all are whole, searches meanwhile and afterwards, and memory."""
+    """Start without indexes. Measure how long until all are whole, searches meanwhile and afterwards, and memory.
+
+    Where there are turns of sessions, `recall` is measured too, which searches them beside the memories.
+    """
     started = time.perf_counter()
     with running_node(home, embedder=embedder) as process:
         report.add(f"answers_again_{size}_s", time.perf_counter() - started, "s")
         meanwhile, afterwards = asyncio.run(_ask(report, home, size, questions, started))
         report.add_quantiles(f"door_{size}_rebuilding", meanwhile, p95=MEANWHILE)
         report.add_quantiles(f"door_{size}", afterwards, p95=target)
+        if turns:
+            report.add_quantiles(f"recall_tool_{size}", asyncio.run(_recall(home, questions)), p95=target)
         report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB", RESIDENT)
         if (own := anonymous_mb(process.pid)) is not None:
             report.add(f"resident_{size}_anonymous_mb", own, "MB")
@@ -50,7 +56,16 @@ async def _ask(
     return meanwhile, afterwards
 
 
-async def _search(calls: SocketClient, question: str) -> float:
+async def _recall(home: Path, questions: Sequence[str]) -> list[float]:
+    """Milliseconds of `recall` for each question; the first ones are asked before, too."""
+    calls = await SocketClient.open(home)
+    await calls.greet()
+    durations = [await _search(calls, question, "recall") for question in (*questions[:WARM_UP], *questions)]
+    calls.close()
+    return durations[-len(questions) :]
+
+
+async def _search(calls: SocketClient, question: str, tool: str = "journal_query") -> float:
     started = time.perf_counter()
-    await calls.request("tools/call", {"name": "journal_query", "arguments": {"query": question}})
+    await calls.request("tools/call", {"name": tool, "arguments": {"query": question}})
     return (time.perf_counter() - started) * 1000

@@ -19,7 +19,7 @@ from processors.embedding.model import Embedder, TokenEmbedder, encode_documents
 from storage.search.vectors.token_vectors import pack_codes, quantise, unit
 from storage.writer import Changes, Writer
 from streams.ids import document_label
-from streams.topics import MEMORY
+from streams.topics import MEMORY, TELEMETRY
 from thalweg.bench.scratch import texts
 
 NAMESPACE = "default"
@@ -80,6 +80,21 @@ def _joined(parts: Sequence[_Part], number: int, chance: np.random.Generator) ->
     return " ".join(words), vector, pack_codes(ids, noisy)
 
 
+def fill_turns(writer: Writer, count: int, embedder: Embedder) -> None:
+    """Write `count` turns of captured sessions and their vectors, of texts as those of memories."""
+    number = 0
+    for entries, vectors, tokens in memories(count, embedder):
+        turns = [_turn(at, text) for at, text in enumerate(entries, number)]
+        rows = zip(vectors, tokens, strict=True)
+        embeddings = [
+            {**_vector(vector, packed, embedder), **_place_of_turn(at)}
+            for at, (vector, packed) in enumerate(rows, number)
+        ]
+        writer.commit(Changes(appended={"turns": turns, "turn_embeddings": embeddings}))
+        number += len(entries)
+    writer.checkpoint()
+
+
 def fill_store(writer: Writer, count: int, embedder: Embedder) -> np.ndarray:
     """Write `count` memories and their vectors; the vectors in order."""
     made: list[np.ndarray] = []
@@ -119,23 +134,32 @@ def _document(number: int, text: str) -> dict[str, Any]:
     }
 
 
-def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Embedder) -> dict[str, Any]:
-    info = embedder.info
-    model = {
-        "space": info.space,
-        "model_id": info.model_id,
-        "dtype": info.dtype,
-        "dim": info.dim,
-        "is_trained": info.trained,
-    }
+def _turn(number: int, text: str) -> dict[str, Any]:
     return {
-        "label": label_of_memory(number),
-        "record_id": f"memory-{number}",
-        **model,
-        "vector": vector,
-        "tokens": tokens,
-        **origin_of_memory(number),
+        **_place_of_turn(number),
+        "session_id": f"captured-{number // SESSION_LENGTH}",
+        "role": "assistant" if number % 2 else "user",
+        "source": "bench",
+        "text": text,
+        "created_at": _START + timedelta(seconds=number),
     }
+
+
+def _place_of_turn(number: int) -> dict[str, Any]:
+    record_id = f"turn-{number}"
+    label = document_label(NAMESPACE, record_id)
+    return {**origin_of_memory(number), "topic": TELEMETRY.name, "label": label, "record_id": record_id}
+
+
+def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Embedder) -> dict[str, Any]:
+    place = {"label": label_of_memory(number), "record_id": f"memory-{number}", **origin_of_memory(number)}
+    return {**_vector(vector, tokens, embedder), **place}
+
+
+def _vector(vector: np.ndarray, tokens: str | None, embedder: Embedder) -> dict[str, Any]:
+    info = embedder.info
+    model = {"space": info.space, "model_id": info.model_id, "dtype": info.dtype, "dim": info.dim}
+    return {**model, "is_trained": info.trained, "vector": vector, "tokens": tokens}
 
 
 def _relation(number: int, count: int) -> dict[str, Any]:

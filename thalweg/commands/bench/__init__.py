@@ -95,7 +95,16 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
     default=None,
     help="Only this search tool, through the door of a node with this many of what it searches.",
 )
-def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
+@click.option(
+    "--turns",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Turns of captured sessions beside the memories; without --tool.",
+)
+def search(
+    as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None, turns: int
+) -> None:
     """Time searches with and without filters, their recall, and the rebuild of a node's indexes.
 
     \b
@@ -108,7 +117,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
         lambda: (
             measure_search_tool(tool, sizes, count, embedder, bare=bare)
             if tool
-            else measure_search(sizes, count, embedder, bare=bare)
+            else measure_search(sizes, count, embedder, bare=bare, turns=turns)
         ),
         as_json,
     )
