@@ -10,6 +10,7 @@ from processors.memory.read.earlier import read_ended
 from processors.memory.read.standing import read_successors, with_disputes
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
+from storage.search.ranking.newest import MAX_FOLLOWED
 from storage.search.records.hits import SearchHit, SearchResult
 from storage.search.records.matches import DocumentMatches
 from storage.search.search import search
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 EVERY_HIT = 10_000
 """More than the pools of all sides hold for what is asked here."""
+SPARE = 20
+"""This many more hits are read than are asked for: most of the time fewer have ended."""
 
 
 def search_live(
@@ -27,23 +30,34 @@ def search_live(
 ) -> SearchResult:
     """A search without what is no longer valid, with the open tensions of each hit.
 
-    A filter with a moment says itself what was valid then; then a hit says what holds in its place now.
+    A filter with a moment says itself what was valid then; then a hit says what holds in its place now. `total` counts
+    what has ended where it stands behind what was read.
     """
     if query.filter.valid_at is not None:
         then = search(cursor, indexes, query, prefetched)
         return replace(then, hits=_with_successors(cursor, indexes, query.filter.namespace, then.hits))
-    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
-    namespace = query.filter.namespace
+    namespace, most = query.filter.namespace, max(query.limit + SPARE, MAX_FOLLOWED)
+    found = search(cursor, indexes, replace(query, limit=most, pool=query.pool_size), prefetched)
+    hits = _living(cursor, indexes, namespace, found.hits)
+    if len(hits) < query.limit and len(found.hits) == most:
+        found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
+        hits = _living(cursor, indexes, namespace, found.hits)
+    shown = with_disputes(cursor, namespace, hits[: query.limit])
+    return replace(found, hits=shown, total=found.total - len(found.hits) + len(hits))
+
+
+def _living(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, found: Sequence[SearchHit]
+) -> list[SearchHit]:
+    """The hits without what has ended."""
     named = {
         identity
-        for hit in found.hits
+        for hit in found
         for identity in (hit.record_id, *(other for _, other in (*hit.also, *hit.disputed_by)))
     }
     ended = read_ended(cursor, namespace, sorted(named))
-    left = [_without(cursor, indexes, namespace, hit, ended) for hit in found.hits]
-    hits = [hit for hit in left if hit is not None]
-    shown = with_disputes(cursor, namespace, hits[: query.limit])
-    return replace(found, hits=shown, total=found.total - len(left) + len(hits))
+    left = (_without(cursor, indexes, namespace, hit, ended) for hit in found)
+    return [hit for hit in left if hit is not None]
 
 
 def _with_successors(
