@@ -10,6 +10,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from storage.search.words.analyzer import STOP_WORDS, query_words
 from storage.search.words.bm25 import rarity
@@ -99,17 +100,24 @@ def _gap(text: str, start: int, at: int) -> int:
 def _words_in(text: str, parts: Sequence[Span], query: str) -> list[dict[int, float]]:
     """Of each part the query's words in it, by number, with their weights, which are SAID together."""
     found: list[set[int]] = [set() for _ in parts]
-    spelled = query_words(query)
-    words = [word for word in spelled if word not in STOP_WORDS][:MAX_WORDS] or spelled[:MAX_WORDS]
-    if not words:
+    pattern = _pattern_of(query)
+    if pattern is None:
         return [{} for _ in parts]
     starts = [start for start, _ in parts]
-    for match in re.finditer("|".join(f"({_pattern(word)})" for word in words), text, re.IGNORECASE):
+    for match in pattern.finditer(text):
         found[bisect_right(starts, match.start()) - 1].add(match.lastindex or 0)
     having = Counter(word for some in found for word in some)
     weights = {word: rarity(len(parts), count) for word, count in having.items()}
     whole = sum(weights.values()) or 1.0
     return [{word: SAID * weights[word] / whole for word in some} for some in found]
+
+
+@lru_cache(64)
+def _pattern_of(query: str) -> re.Pattern[str] | None:
+    """What finds the words of a query, a group each; None where it has none. All rows of an answer need the same."""
+    spelled = query_words(query)
+    words = [word for word in spelled if word not in STOP_WORDS][:MAX_WORDS] or spelled[:MAX_WORDS]
+    return re.compile("|".join(f"({_pattern(word)})" for word in words), re.IGNORECASE) if words else None
 
 
 def _pattern(word: str) -> str:

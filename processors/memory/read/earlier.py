@@ -22,6 +22,7 @@ from storage.search.records.filter import Filter, resolve
 from storage.search.records.matches import Matches
 from storage.search.records.passages import is_long
 from storage.search.vectors.space import Space
+from storage.statements import execute
 from streams.events import Event
 from streams.positions import Partition
 
@@ -31,6 +32,8 @@ LEAST_COSINE = 0.4
 """Statements about the same thing that say it in other words are not nearer than this."""
 NEAREST, MOST = 40, 10
 """Of this many nearest memories of a namespace, whatever their kind, at most MOST earlier ones are named."""
+MOST_ENDED = 5_000
+"""Reading this many takes as long as asking for those of one search."""
 UNEMBEDDED = 100
 """Of the memories without a vector this many newest are compared."""
 _COLUMNS = "label, record_id, kind, text, created_at"
@@ -119,6 +122,14 @@ def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Se
         {"namespace": namespace, "record_ids": list(record_ids)},
     ).fetchall()
     return {record_id for (record_id,) in rows}
+
+
+def read_all_ended(cursor: duckdb.DuckDBPyConnection, namespace: str) -> frozenset[str] | None:
+    """All memories of a namespace that do not hold any more; None where there are more than MOST_ENDED."""
+    rows = execute(
+        cursor, f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = ? LIMIT {MOST_ENDED + 1}", [namespace]
+    ).fetchall()
+    return None if len(rows) > MOST_ENDED else frozenset(record_id for (record_id,) in rows)
 
 
 def _read(

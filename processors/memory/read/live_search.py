@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processors.memory.read.earlier import read_ended
+from processors.memory.read.earlier import read_all_ended, read_ended
 from processors.memory.read.standing import read_successors, with_disputes
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -55,9 +55,17 @@ def _living(
         for hit in found
         for identity in (hit.record_id, *(other for _, other in (*hit.also, *hit.disputed_by)))
     }
-    ended = read_ended(cursor, namespace, sorted(named))
+    ended = _ended(cursor, indexes, namespace, named)
     left = (_without(cursor, indexes, namespace, hit, ended) for hit in found)
     return [hit for hit in left if hit is not None]
+
+
+def _ended(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, record_ids: Collection[str]
+) -> Collection[str]:
+    """What has ended of a namespace, these records at least: where it is not much, it is read once a commit."""
+    known = indexes.records.cached(cursor, ("ended", namespace), lambda last, rows: read_all_ended(cursor, namespace))
+    return read_ended(cursor, namespace, sorted(record_ids)) if known is None else known
 
 
 def _with_successors(
