@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ PAGES = sorted(path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.m
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 GENERATED = {"commands.md", "settings.md", "tools.md", "topics.md", "CHANGELOG.md"}
 """Pages that the program writes, and the one of which each line is an entry."""
-WIDEST = 140
+WIDEST, LONG = 140, 80
+"""Characters of a line: at most, and from which on two are not the same by chance."""
 SECTIONS = ("Context", "Decision", "Measure", "Consequence")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -43,6 +45,15 @@ def links(text: str) -> list[str]:
 
 def blocks(path: Path, language: str) -> list[str]:
     return [body for found, body in _FENCE.findall(path.read_text()) if found == language]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in {*GENERATED, "tables.md"}], ids=name)
+def test_a_page_says_nothing_twice(page: Path) -> None:
+    """Two edits that were merged may both stay. Cells of tables repeat."""
+    text = _FENCE.sub("", page.read_text())
+    lines = (line for line in text.splitlines() if not line.startswith("|"))
+    said = Counter(line for line in lines if line.startswith("## ") or len(line) > LONG)
+    assert [line for line, times in said.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
