@@ -40,6 +40,7 @@ from streams.topics import INVOCATIONS, MEMORY
 
 Result = TypeVar("Result")
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
+Prepare = Callable[[duckdb.DuckDBPyConnection], Search[Result]]
 SOURCE = "thalweg:mcp"
 SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
 """What a search waits a moment for: vectors, and what memories change, so that the newer stands first."""
@@ -221,13 +222,22 @@ class Call:
         `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `with_turns`: what
         was said in captured sessions too.
         """
+        return await self.prepared_search(text, chosen, limit, lambda cursor: run, with_turns=with_turns)
+
+    async def prepared_search(
+        self, text: str, chosen: Filter, limit: int, prepare: Prepare[Result], *, with_turns: bool = False
+    ) -> Result:
+        """As `search`, with the search that `prepare` gives.
+
+        `prepare` runs while the model reads the text: it reads what needs no vector.
+        """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
             of_words = Query(text, None, chosen, limit, with_turns=with_turns)
-            return await self.read(lambda cursor: run(cursor, indexes, of_words, None))
+            return await self.read(lambda cursor: prepare(cursor)(cursor, indexes, of_words, None))
         # on one core, the model on another
-        keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
-        prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
+        begun = self.read(lambda cursor: (prefetch(cursor, indexes, text, chosen), prepare(cursor)))
+        (prefetched, run), (vector, tokens, space) = await asyncio.gather(begun, encoded_query(embedder, text))
         query = Query(text, vector, chosen, limit, tokens, space, with_turns=with_turns)
         return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 

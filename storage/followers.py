@@ -58,10 +58,13 @@ class Follower(ABC, Generic[View]):
         Rows may come that the view contains already: those added while it was loaded.
         """
 
-    def view(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> View:
-        """Return the view of what is committed now; the same object as long as the namespace has no new rows."""
+    def view(self, cursor: duckdb.DuckDBPyConnection, namespace: str, rows: int | None = None) -> View:
+        """Return the view of what is committed now; the same object as long as the namespace has no new rows.
+
+        `rows`: of the table, from a caller that knows how many it has at least; else they are counted.
+        """
         with self._lock:
-            (count,) = counts(cursor, self.table)
+            count = counts(cursor, self.table)[0] if rows is None else rows
             snapshot = self._snapshots.pop(namespace, None)
             if snapshot is None or snapshot.reached.rows != count:
                 snapshot = self._updated(cursor, namespace, snapshot, count) or _Snapshot(

@@ -117,7 +117,7 @@ def test_every_query_finds_in_the_rows_what_it_finds_in_the_texts(
     assert embedder is not None
     for text in QUERIES:
         encoded = EncodedQuery(*encode_query(embedder, text), embedder.info.space)
-        query = of.of_text(text, encoded, node.clock.now(), session_id="spring", near=labels(node))
+        query = of.of_text(of.unencoded(text, node.clock.now(), session_id="spring"), encoded, labels(node))
         assert np.array_equal(alignments(query, kept), alignments(query, fresh), equal_nan=True), text
 
 

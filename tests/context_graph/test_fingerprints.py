@@ -41,7 +41,8 @@ def reader(node: SmallNode, cache: FingerprintCache | None = None, namespace: st
 def asked(node: SmallNode, text: str, of: FingerprintReader | None = None, **more: str) -> Fingerprint:
     assert node.embedder is not None
     encoded = EncodedQuery(*encode_query(node.embedder, text), node.embedder.info.space)
-    return (of or reader(node)).of_text(text, encoded, node.clock.now(), **more)
+    of = of or reader(node)
+    return of.of_text(of.unencoded(text, node.clock.now(), **more), encoded)
 
 
 async def stored(node: SmallNode, *contents: str, **more: object) -> list[str]:
@@ -134,7 +135,7 @@ async def test_a_query_has_its_neighbours_and_a_memory_that_asks_is_none_of_its_
     others = [one.vector for one in there(of.stored(ids))[1:]]
     mean = np.mean(others, axis=0)  # type: ignore[arg-type]
     assert query.neighbours == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
-    assert reader(model_node, namespace="empty").as_query(first, CAUSED).neighbours is None
+    assert reader(model_node, namespace="empty").as_query(first).neighbours is None
 
 
 async def test_a_query_knows_how_rare_its_words_are_in_its_namespace(model_node: ModelNode) -> None:
@@ -169,7 +170,7 @@ async def test_a_model_without_tokens_gives_the_views_that_need_none(node: Embed
 async def test_a_node_without_a_model_still_has_words_and_times(tmp_path: Path) -> None:
     bare = SmallNode(tmp_path)
     ids = await stored(bare, CAUSED)
-    query = reader(bare).of_text("stale cache", EncodedQuery(), bare.clock.now())
+    query = reader(bare).of_text(reader(bare).unencoded("stale cache", bare.clock.now()), EncodedQuery())
     [row] = alignments(query, there(reader(bare).stored(ids)))
     assert np.flatnonzero(np.isnan(row)).tolist() == [0, 4, 7, 9, 10, 11]
     bare.close()

@@ -15,7 +15,7 @@ import pytest
 from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.memory_texts import FingerprintCache
-from processors.context_graph.read.teleology import OF_A_VIEW, compare
+from processors.context_graph.read.teleology import OF_A_VIEW, compare, question_of
 from processors.context_graph.read.view_models import ViewInput
 from processors.context_graph.rules.memories import TOOLSET
 from processors.embedding.hashing import HashingEmbedder
@@ -79,7 +79,7 @@ def found(store: Store, view: int | None = None) -> list[str]:
     vector, tokens = encode_query(store.embedder, ASKED)
     query = Query(ASKED, vector, Filter(NAME, toolsets=(TOOLSET,)), LIMIT, tokens, store.embedder.info.space)
     reader = FingerprintReader(store.cursor, store.indexes, store.embedder, FingerprintCache(), NAME)
-    return list(compare(reader, Purposes(), query, None, AT, view=view).ids)
+    return list(compare(reader, question_of(reader, Purposes(), query.text, AT), query, None, view=view).ids)
 
 
 def test_a_memory_that_neither_words_nor_the_engines_model_find_is_compared_once_a_view_has_a_model(

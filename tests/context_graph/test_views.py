@@ -21,7 +21,7 @@ from processors.context_graph.rules.views.fingerprint import (
     text_features,
     token_features,
 )
-from processors.context_graph.rules.views.lexical import MOST_PIECES, Rarity, pieces_of, term_number
+from processors.context_graph.rules.views.lexical import MOST_PIECES, Rarity, pieces_of, pieces_of_each, term_number
 from processors.context_graph.rules.views.outputs import COMMON_DIM, common, outputs
 from processors.context_graph.rules.views.spans import CAUSE, EFFECT, HEAD, TAIL, spans_of
 from processors.context_graph.rules.views.times import DAY, HOUR, Moment
@@ -205,10 +205,20 @@ def test_a_rare_word_piece_counts_more_than_a_frequent_one(seen: Print) -> None:
     assert server is not None
     rarity = np.ones(65_536, np.float32)
     rarity[server.ids] = 0.1
-    rare, frequent = column(6, seen("the quokka server", rarity=Rarity(rarity)), *memories)
+    rare, frequent = column(6, seen("the quokka server", rarity=Rarity(rarity.__getitem__)), *memories)
     assert rare > frequent and rare - frequent > even[0] - even[1]
-    assert column(6, seen("the quokka server", rarity=Rarity(rarity)), seen("server quokka")) == [pytest.approx(1)]
+    assert column(6, seen("the quokka server", rarity=Rarity(rarity.__getitem__)), seen("server quokka")) == [
+        pytest.approx(1)
+    ]
     assert len(pieces_of(np.arange(5_000, dtype=np.uint16)).numbers) == MOST_PIECES
+
+
+def test_the_word_pieces_of_several_texts_are_those_of_each_alone() -> None:
+    texts = [[7, 3, 7], [], [65_535, 0, 0, 65_535, 12], list(range(5_000)), [1]]
+    ids = [np.array(each, np.uint16) for each in texts]
+    for each, alone in zip(pieces_of_each(ids), map(pieces_of, ids), strict=True):
+        assert each.numbers.tolist() == alone.numbers.tolist() and each.weights.tolist() == alone.weights.tolist()
+    assert pieces_of_each([]) == []
 
 
 def test_a_renamed_symbol_and_its_words_are_near_to_the_code(seen: Print) -> None:

@@ -55,6 +55,18 @@ def arrive(database: duckdb.DuckDBPyConnection, *names: str, namespace: str = "a
         database.execute("INSERT INTO arrivals VALUES (?, ?)", [namespace, name])
 
 
+def test_a_caller_that_knows_how_many_rows_there_are_gets_at_least_these_and_no_view_goes_back(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    roster = Roster()
+    arrive(database, "anna")
+    assert roster.view(database, "a", 1) == ("anna",)
+    arrive(database, "bert")
+    assert roster.view(database, "a", 1) == ("anna",) and roster.updates == []
+    assert roster.view(database, "a", 2) == ("anna", "bert") and roster.updates == [["bert"]]
+    assert roster.view(database, "a", 1) == ("anna", "bert") and roster.loads == 1
+
+
 def test_a_view_follows_its_table_and_reads_each_new_row_once(database: duckdb.DuckDBPyConnection) -> None:
     roster = Roster()
     assert roster.view(database, "a") == ()

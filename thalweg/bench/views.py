@@ -203,7 +203,8 @@ class QuestionAsker:
     def query(self, text: str) -> Fingerprint:
         """The fingerprint of a question, asked an hour after the last turn."""
         vector, tokens = encode_query(self._embedder, text)
-        return self.reader.of_text(text, EncodedQuery(vector, tokens, self._embedder.info.space), self._at)
+        encoded = EncodedQuery(vector, tokens, self._embedder.info.space)
+        return self.reader.of_text(self.reader.unencoded(text, self._at), encoded)
 
     def ask(self, question: Question, text: str) -> _Asked:
         """The question in these words."""

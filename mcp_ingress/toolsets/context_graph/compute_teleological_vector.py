@@ -75,7 +75,7 @@ def _computed(
     profile = None if identity is None else profile_for(cursor, call.namespace, identity)
     reader = reader_of(call, cursor)
     content, now = arguments["content"], call.clock.now()
-    asked = reader.of_text(content, encoded, now)
+    asked = reader.of_text(reader.unencoded(content, now), encoded)
     towards, goal = purpose(reader, call.part(Purposes))
     aligned, synergy = purpose_vectors(towards, [asked])[0], read_synergy(reader)
     weights = None if profile is None else np.array(profile.embedder_weights)

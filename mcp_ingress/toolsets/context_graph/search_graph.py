@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
 import duckdb
 
 from mcp_ingress import writes
-from mcp_ingress.call import Call
+from mcp_ingress.call import Call, Search
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
@@ -24,7 +24,7 @@ from processors.context_graph.read.calibration import known_calibration
 from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.edges import edges_among
-from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader, UnencodedText
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of
 from processors.context_graph.read.teleology import OF_A_VIEW, mean_alignment, purpose, purpose_vectors
@@ -37,7 +37,7 @@ from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.workspace import WHOLE
 from processors.embedding.query import EncodedQuery
 from processors.memory.read.live_search import EVERY_HIT
-from processors.memory.rules.relevance import FIRST, relevance_of, shown_probability
+from processors.memory.rules.relevance import FIRST, Calibration, relevance_of, shown_probability
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -62,7 +62,8 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     chosen = Filter(call.namespace, toolsets=(TOOLSET,), kinds=(modality,) if modality else ())
     is_fresh = await call.fresh(vectors=True)
 
-    found = await call.search(query, chosen, arguments["topK"], functools.partial(_search, call=call, least=least))
+    prepare = functools.partial(_prepared, call=call, text=query, least=least)
+    found = await call.prepared_search(query, chosen, arguments["topK"], prepare)
     query_id = leave_recall(call, "search_graph", query, found.rows, found.priors)
     await leave_miss(call, "search_graph", query_id, is_missed=found.is_missed)
     notes: dict[str, Any] = {"nothing_relevant": found.nothing, **({} if is_fresh else {"stale": True})}
@@ -71,6 +72,22 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {"success": True, "results": found.rows, "count": len(found.rows), "query_vector_id": query_id, **notes}
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a search needs beside the vector of its text.
+
+    `towards`: what memories are aligned with, None in an empty store.
+    """
+
+    call: Call
+    least: float
+    correction: Correction
+    attention: Attention
+    calibration: Calibration
+    text: UnencodedText
+    towards: Fingerprint | None
 
 
 class _Found(NamedTuple):
@@ -88,45 +105,58 @@ class _Found(NamedTuple):
     behind: float | None
 
 
+def _prepared(cursor: duckdb.DuckDBPyConnection, *, call: Call, text: str, least: float) -> Search[_Found]:
+    """The search, with what the store says of the namespace and what the text says without a model."""
+    is_corrected = call.services.may_hold(CORRECTIONS, (call.namespace,))
+    correction = read_correction(cursor, call.namespace) if is_corrected else NONE
+    attention, reader = _attention(cursor, call), reader_of(call, cursor)
+    prepared = _Prepared(
+        call,
+        attention.near_enough(least),
+        correction,
+        attention,
+        known_calibration(cursor, call.namespace, call.services.may_hold),
+        reader.unencoded(text, call.clock.now(), session_id=call.session_id),
+        purpose(reader, call.part(Purposes)).centre,
+    )
+    return functools.partial(_search, prepared)
+
+
 def _search(
+    prepared: _Prepared,
     cursor: duckdb.DuckDBPyConnection,
     indexes: IndexSet,
     query: Query,
     prefetched: DocumentMatches | None,
-    *,
-    call: Call,
-    least: float,
 ) -> _Found:
     """What is found: one turn on a reader thread."""
-    is_corrected = call.services.may_hold(CORRECTIONS, (call.namespace,))
-    correction = read_correction(cursor, call.namespace) if is_corrected else NONE
-    attention = _attention(cursor, call)
-    deep, least = attention.deep(query if correction.is_empty else deep_enough(query)), attention.near_enough(least)
+    call, correction, attention = prepared.call, prepared.correction, prepared.attention
+    deep = attention.deep(query if correction.is_empty else deep_enough(query))
     reader = reader_of(call, cursor)
     ranked = search(
-        cursor, indexes, replace(_deep(deep, least), candidates=_view_candidates(reader, query)), prefetched
+        cursor, indexes, replace(_deep(deep, prepared.least), candidates=_view_candidates(reader, query)), prefetched
     )
-    trusted = relevance_of(ranked.hits, known_calibration(cursor, call.namespace, call.services.may_hold))
+    trusted = relevance_of(ranked.hits, prepared.calibration)
     relevance = {hit.label: pair for hit, *pair in zip(ranked.hits, trusted.priors, trusted.values, strict=True)}
-    found, nearness = _near_enough(indexes, deep, ranked, least)
-    asked = functools.partial(_asked, reader, query, found.hits, nearness, call)
-    hits, behind = attended(reader, attention, found.hits, asked)
-    hits, added = _corrected(reader, correction, hits, call)
-    found = replace(found, hits=hits[: query.limit])
-    memories = _read_memories(cursor, call.namespace, found.hits)
-    compared = _compared(reader, query, found.hits, nearness, call)
-    paths = _paths(reader, [hit.record_id for hit in found.hits])
+    near, nearness = _near_enough(indexes, deep, ranked, prepared.least)
+    asked = functools.partial(_asked, reader, prepared, query, near, nearness)
+    ordered, behind = attended(reader, attention, near, asked)
+    ordered, added = _corrected(reader, correction, ordered, call)
+    hits = ordered[: query.limit]
+    memories = _read_memories(cursor, call.namespace, hits)
+    compared = _compared(reader, prepared, query, hits, nearness)
+    paths = _paths(reader, [hit.record_id for hit in hits])
     rows = [
         _shown(hit, nearness[hit.label], memories, call.namespace)
         | {"relevance": shown_probability(relevance[hit.label][1])}
         | compared[hit.record_id]
         | ({"correction": round(added[hit.record_id], 6)} if hit.record_id in added else {})
         | paths.get(hit.record_id, {})
-        for hit in found.hits
+        for hit in hits
     ]
-    is_missed = bool(ranked.hits) and not rows and found.degraded is None
-    priors = [relevance[hit.label][0] for hit in found.hits]
-    return _Found(rows, priors, trusted.nothing, is_missed, found.degraded, behind)
+    is_missed = bool(ranked.hits) and not rows and ranked.degraded is None
+    priors = [relevance[hit.label][0] for hit in hits]
+    return _Found(rows, priors, trusted.nothing, is_missed, ranked.degraded, behind)
 
 
 def _deep(query: Query, least: float) -> Query:
@@ -165,16 +195,20 @@ def _paths(reader: FingerprintReader, ids: Sequence[str]) -> dict[str, Row]:
 
 def _near_enough(
     indexes: IndexSet, query: Query, ranked: SearchResult, least: float
-) -> tuple[SearchResult, Mapping[int, Nearness]]:
+) -> tuple[list[SearchHit], Mapping[int, Nearness]]:
     """The best hits of at least this similarity, and the nearness of each by its label."""
     looked_at = ranked.hits if least > 0 else ranked.hits[: query.limit]
     nearness = nearness_of(indexes, query, [hit.label for hit in looked_at])
     hits = [hit for hit in looked_at if nearness[hit.label].similarity >= least]
-    return replace(ranked, hits=hits[: query.limit]), nearness
+    return hits[: query.limit], nearness
 
 
 def _compared(
-    reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
+    reader: FingerprintReader,
+    prepared: _Prepared,
+    query: Query,
+    hits: Sequence[SearchHit],
+    nearness: Mapping[int, Nearness],
 ) -> dict[str, Row]:
     """By memory how near it is to the query in each view and by the purpose of both.
 
@@ -183,9 +217,9 @@ def _compared(
     stored = [one for one in reader.stored([hit.record_id for hit in hits]) if one is not None]
     if not stored:
         return {}
-    asked = _asked(reader, query, hits, nearness, call)
+    asked = _asked(reader, prepared, query, hits, nearness)
     aligned = alignments(asked, stored)
-    purposes = purpose_vectors(purpose(reader, call.part(Purposes)).centre, [asked, *stored])
+    purposes = purpose_vectors(prepared.towards, [asked, *stored])
     similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
     return {
         str(one.memory_id): {
@@ -199,7 +233,11 @@ def _compared(
 
 
 def _asked(
-    reader: FingerprintReader, query: Query, hits: Sequence[SearchHit], nearness: Mapping[int, Nearness], call: Call
+    reader: FingerprintReader,
+    prepared: _Prepared,
+    query: Query,
+    hits: Sequence[SearchHit],
+    nearness: Mapping[int, Nearness],
 ) -> Fingerprint:
     """The fingerprint of the query. Its neighbours are the nearest of the hits: another look at all vectors would take
     as long as the search.
@@ -207,7 +245,7 @@ def _asked(
     encoded = EncodedQuery(query.vector, query.tokens, query.space)
     cosines = {label: each.cosine for label, each in nearness.items() if each.cosine is not None}
     near = sorted((hit.label for hit in hits if hit.label in cosines), key=lambda label: -cosines[label])
-    return reader.of_text(query.text, encoded, call.clock.now(), session_id=call.session_id, near=near)
+    return reader.of_text(prepared.text, encoded, near)
 
 
 def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress import writes
-from mcp_ingress.call import Call
+from mcp_ingress.call import Call, Search
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.context_graph.merged_ids import FOLLOWED_FROM
@@ -23,7 +23,15 @@ from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find
 from processors.context_graph.read.attention import MODULATORS
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.state import read_levels
-from processors.context_graph.read.teleology import CANDIDATES, MOST_CANDIDATES, Compared, compare, read_synergy
+from processors.context_graph.read.teleology import (
+    CANDIDATES,
+    MOST_CANDIDATES,
+    Compared,
+    TextQuestion,
+    compare,
+    question_of,
+    read_synergy,
+)
 from processors.context_graph.rules import strategies
 from processors.context_graph.rules.attention import near_enough
 from processors.context_graph.rules.fusion import confidences
@@ -66,13 +74,21 @@ async def search_teleological(call: Call, arguments: dict[str, Any]) -> dict[str
 async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any]) -> tuple[Compared, str, list[Row]]:
     """What was compared, the strategy that was used, and the rows of the answer."""
 
+    def prepared(cursor: duckdb.DuckDBPyConnection) -> Search[tuple[Compared, str, list[Row]]]:
+        question = question_of(reader_of(call, cursor), call.part(Purposes), asked.text, call.clock.now())
+        least = _near_enough(cursor, call, arguments["min_similarity"])
+        return functools.partial(compared, question, least)
+
     def compared(
-        cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
+        question: TextQuestion,
+        least: float,
+        cursor: duckdb.DuckDBPyConnection,
+        indexes: IndexSet,
+        query: Query,
+        prefetched: DocumentMatches | None,
     ) -> tuple[Compared, str, list[Row]]:
         reader = reader_of(call, cursor)
-        now = call.clock.now()
-        found = compare(reader, call.part(Purposes), query, prefetched, now, asked.memory_id, chosen)
-        least = _near_enough(cursor, call, arguments["min_similarity"])
+        found = compare(reader, question, query, prefetched, asked.memory_id, chosen)
         used, rows = _best(found, read_synergy(reader), asked, {**arguments, "min_similarity": least})
         contents = read_contents(cursor, call.namespace, [row["id"] for row in rows])
         return found, used, [{**row, "content": contents[row["id"]]} for row in rows if row["id"] in contents]
@@ -80,7 +96,7 @@ async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any
     chosen = arguments["specific_embedder"] + 1 if "specific_embedder" in arguments else None
     has_choice = any(name in arguments for name in ("specific_groups", "specific_embedder"))
     most = MOST_CANDIDATES if has_choice else min(max(CANDIDATES, arguments["max_results"]), MOST_CANDIDATES)
-    return await call.search(asked.text, Filter(call.namespace, toolsets=(TOOLSET,)), most, compared)
+    return await call.prepared_search(asked.text, Filter(call.namespace, toolsets=(TOOLSET,)), most, prepared)
 
 
 def _near_enough(cursor: duckdb.DuckDBPyConnection, call: Call, least: float) -> float:

@@ -5,6 +5,7 @@ Vectors, token vectors and word pieces are in the indexes, the rest follows from
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,18 +14,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from processors.context_graph.read.edges import edges_of
-from processors.context_graph.read.memory_texts import FingerprintCache, MemoryText, MemoryTexts, StoredTokens
+from processors.context_graph.read.memory_texts import FingerprintCache, MemoryTexts
 from processors.context_graph.read.view_models import encode_for_views, nearest_of_views
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.views.fingerprint import (
     MAX_CHARS,
     Fingerprint,
+    TextFeatures,
     TokenFeatures,
     fingerprint,
     text_features,
     token_features,
 )
-from processors.context_graph.rules.views.lexical import EVEN, Rarity, term_number
+from processors.context_graph.rules.views.lexical import EVEN, Rarity, pieces_of_each, term_number
 from processors.context_graph.rules.views.times import Moment
 from processors.embedding.model import TokenEmbedder
 from storage.search.records.filter import Filter
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from processors.embedding.model import Embedder
     from processors.embedding.query import EncodedQuery
     from storage.search.index_set import IndexSet
+    from storage.search.vectors.token_store import TokenStore
     from storage.search.vectors.view_spaces import ViewSpace
 
 NEIGHBOURS = 5
@@ -65,6 +68,16 @@ class PlacedTokens:
     ids: np.ndarray
     codes: np.ndarray
     starts: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class UnencodedText:
+    """A new text before a model has read it. `rarity`: of its stems among all memories."""
+
+    text: str
+    features: TextFeatures
+    moment: Moment
+    rarity: Rarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,48 +140,46 @@ class FingerprintReader:
         memories = self._texts.read(labels, tokens)
         vectors = {} if live is None else live.vectors(np.array(labels, np.int64))
         of_models = {view: space.vectors(labels) for view, space in self._of_models.items()}
+        made = {
+            label: TokenFeatures(own.ids, own.codes, memories[label].pools)
+            for label, own in tokens.items()
+            if label in memories
+        }
+        pieces = dict(zip(made, pieces_of_each([one.ids for one in made.values()]), strict=True))
         return [
-            self._fingerprint(
-                one,
-                memories[label],
-                vectors.get(label),
-                tokens.get(label),
-                {view: found[label] for view, found in of_models.items() if label in found},
+            fingerprint(
+                memories[label].features,
+                memories[label].moment,
+                vector=vectors.get(label),
+                tokens=made.get(label),
+                memory_id=one,
+                of_models={view: found[label] for view, found in of_models.items() if label in found},
+                pieces=pieces.get(label),
             )
             if label in memories
             else None
             for one, label in zip(ids, labels, strict=True)
         ]
 
-    def _fingerprint(
-        self,
-        memory_id: str,
-        memory: MemoryText,
-        vector: np.ndarray | None,
-        tokens: StoredTokens | None,
-        of_models: Mapping[int, ModelVector],
-    ) -> Fingerprint:
-        made = None if tokens is None else TokenFeatures(tokens.ids, tokens.codes, memory.pools)
-        return fingerprint(
-            memory.features, memory.moment, vector=vector, tokens=made, memory_id=memory_id, of_models=of_models
+    def unencoded(
+        self, text: str, at: datetime, *, modality: str = "text", session_id: str | None = None
+    ) -> UnencodedText:
+        """What is known of a new text before a model has read it.
+
+        It stands at the end of the log, and of its session.
+        """
+        rarity = self._rarity_of_terms(text)
+        return UnencodedText(
+            text, text_features(text, modality), self._moment_after_all(at.timestamp(), session_id), rarity
         )
 
-    def of_text(
-        self,
-        text: str,
-        encoded: EncodedQuery,
-        at: datetime,
-        *,
-        modality: str = "text",
-        session_id: str | None = None,
-        near: Sequence[int] | None = None,
-    ) -> Fingerprint:
+    def of_text(self, read: UnencodedText, encoded: EncodedQuery, near: Sequence[int] | None = None) -> Fingerprint:
         """The fingerprint of a new text as a query: with its neighbours and the rarity of its words.
 
-        `encoded`: what the door made of the text. It stands at the end of the log, and of its session.
-        `near`: labels of the nearest memories, best first, where a search has found them.
+        `encoded`: what the door made of the text. `near`: labels of the nearest memories, best first, where a search
+        has found them.
         """
-        features = text_features(text, modality)
+        text, features = read.text, read.features
         live = self.indexes.spaces.live
         is_live = live is not None and encoded.space == live.model.space
         tokens = None
@@ -178,11 +189,10 @@ class FingerprintReader:
             ids = encoded.tokens.ids[kept]
             starts = self._texts.starts(text[:MAX_CHARS], ids) if features.spans else None
             tokens = token_features(ids, quantise(encoded.tokens.vectors[kept]), starts, features.spans)
-        moment = self._moment_after_all(at.timestamp(), session_id)
         vector = encoded.vector if is_live else None
         of_models = self.query_vectors(text)
-        made = fingerprint(features, moment, vector=vector, tokens=tokens, of_models=of_models)
-        return self.as_query(made, text, near)
+        made = fingerprint(features, read.moment, vector=vector, tokens=tokens, of_models=of_models)
+        return self._with_surroundings(made, read.rarity, near)
 
     def query_vectors(self, text: str, memory_id: str | None = None) -> Mapping[int, ModelVector]:
         """By view what its own model makes of a query, or has made of the memory that is searched with."""
@@ -204,15 +214,18 @@ class FingerprintReader:
         wanted = {number: space for number, space in self._of_models.items() if view in (None, number)}
         return nearest_of_views(wanted, queries, k, allowed)
 
-    def as_query(self, one: Fingerprint, text: str | None = None, near: Sequence[int] | None = None) -> Fingerprint:
-        """A fingerprint with its nearest memories, and how rare its words are among all.
+    def as_query(self, one: Fingerprint) -> Fingerprint:
+        """The fingerprint of a stored memory with its nearest memories, and how rare its words are among all."""
+        text = self._text(one.memory_id)
+        return self._with_surroundings(one, EVEN if text is None else self._rarity_of_terms(text))
 
-        `text`: its text; of a stored memory it is read. `near`: as `of_text`; else they are looked for.
-        """
-        read = text if text is not None else self._text(one.memory_id)
+    def _with_surroundings(self, one: Fingerprint, rarity: Rarity, near: Sequence[int] | None = None) -> Fingerprint:
+        """`rarity`: of its stems; that of its word pieces is added. `near`: as `of_text`; else they are looked for."""
         nearest = self._neighbours(one) if near is None else self._averaged(np.array(near[:NEIGHBOURS], np.int64))
-        neighbours = None if nearest is None else nearest.mean
-        rarity, of_models = self._rarity(one, read), self._with_neighbours(one.of_models, nearest)
+        neighbours, live = None if nearest is None else nearest.mean, self.indexes.spaces.live
+        if live is not None and one.tokens is not None:
+            rarity = replace(rarity, pieces=functools.partial(_rarity_of_pieces, live.tokens))
+        of_models = self._with_neighbours(one.of_models, nearest)
         return replace(one, neighbours=neighbours, rarity=rarity, of_models=of_models)
 
     def _with_neighbours(
@@ -230,7 +243,8 @@ class FingerprintReader:
         return of_models if both is None else {**of_models, _GRAPH: both}
 
     def _moment_after_all(self, at: float, session_id: str | None) -> Moment:
-        position, sessions, _ = self.cache.places.view(self.cursor, self.namespace)
+        rows = self.indexes.records.counts(self.cursor)["documents"]
+        position, sessions, _ = self.cache.places.view(self.cursor, self.namespace, rows)
         place = None if session_id is None else sessions.get(session_id, 0)
         return Moment(at, session_id, place, position)
 
@@ -292,16 +306,10 @@ class FingerprintReader:
         found = [vectors[label] for label in labels[known].tolist()]
         return _Neighbours(labels, weights, unit(np.average(found, axis=0, weights=shares)))
 
-    def _rarity(self, one: Fingerprint, text: str | None) -> Rarity:
-        live = self.indexes.spaces.live
-        pieces = None
-        if live is not None and one.tokens is not None:
-            pieces = live.tokens.rarity(slice(None)).astype(np.float32)
-        if text is None:
-            return replace(EVEN, pieces=pieces)
+    def _rarity_of_terms(self, text: str) -> Rarity:
         terms = query_terms(text[:MAX_CHARS])[:MOST_TERMS]
         rarities, mean = self.indexes.words.rarities(terms, self.namespace)
-        return Rarity(pieces, {term_number(term): each for term, each in rarities.items()}, mean)
+        return Rarity(None, {term_number(term): each for term, each in rarities.items()}, mean)
 
     def _text(self, memory_id: str | None) -> str | None:
         if memory_id is None:
@@ -309,3 +317,8 @@ class FingerprintReader:
         label = document_label(self.namespace, memory_id)
         row = execute(self.cursor, f"SELECT left(text, {MAX_CHARS}) FROM documents WHERE label = ?", [label]).fetchone()
         return None if row is None else str(row[0])
+
+
+def _rarity_of_pieces(tokens: TokenStore, numbers: np.ndarray) -> np.ndarray:
+    """(k,) float32 of (k,) word pieces: those of a few texts are a hundredth of all that a model has."""
+    return tokens.rarity(numbers).astype(np.float32)

@@ -64,11 +64,11 @@ class StoredTokens:
 
     @property
     def ids(self) -> np.ndarray:
-        return np.concatenate([ids for _, ids, _ in self.parts])[:MAX_TOKENS]
+        return _joined([ids for _, ids, _ in self.parts])
 
     @property
     def codes(self) -> np.ndarray:
-        return np.concatenate([codes for _, _, codes in self.parts])[:MAX_TOKENS]
+        return _joined([codes for _, _, codes in self.parts])
 
     @property
     def are_all(self) -> bool:
@@ -224,6 +224,12 @@ class MemoryTexts:
             if count >= MAX_TOKENS:
                 break
         return StoredTokens(parts) if count else None
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The first MAX_TOKENS rows of all; of a short text, which has one part, it is a view."""
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return rows[:MAX_TOKENS]
 
 
 def _pooled(texts: Mapping[int, StoredText], tokens: Mapping[int, StoredTokens]) -> dict[int, MemoryText]:

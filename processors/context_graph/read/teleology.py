@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.fingerprints import FingerprintReader, UnencodedText
 from processors.context_graph.read.goals import GOALS, Purposes, purpose_of
 from processors.context_graph.rules import synergy
 from processors.context_graph.rules.goals import Goal, north_star_id
@@ -56,6 +56,13 @@ class Purpose(NamedTuple):
     goal: Goal | None = None
 
 
+class TextQuestion(NamedTuple):
+    """A text that memories are compared with, and what all are aligned with, None in an empty store."""
+
+    text: UnencodedText
+    towards: Fingerprint | None
+
+
 @dataclass(frozen=True)
 class Compared:
     """Candidates of a query with their alignments, and the purposes of both; NaN where a view is missing."""
@@ -70,12 +77,16 @@ class Compared:
     degraded: str | None = None
 
 
+def question_of(reader: FingerprintReader, purposes: Purposes, text: str, at: datetime) -> TextQuestion:
+    """The question that a text asks at a time."""
+    return TextQuestion(reader.unencoded(text, at), purpose(reader, purposes).centre)
+
+
 def compare(
     reader: FingerprintReader,
-    purposes: Purposes,
+    question: TextQuestion,
     query: Query,
     prefetched: DocumentMatches | None,
-    at: datetime,
     memory_id: str | None = None,
     view: int | None = None,
 ) -> Compared:
@@ -91,15 +102,14 @@ def compare(
     found = [one for one in reader.stored(ids) if one is not None]
     own = next((one for one in found if one.memory_id == memory_id), None) if memory_id is not None else None
     if own is None:
-        asked = reader.of_text(query.text, EncodedQuery(query.vector, query.tokens, query.space), at)
+        asked = reader.of_text(question.text, EncodedQuery(query.vector, query.tokens, query.space))
     else:
         asked = reader.as_query(own)
-    towards = purpose(reader, purposes).centre
     return Compared(
         [str(one.memory_id) for one in found],
         alignments(asked, found).astype(np.float64),
-        purpose_vectors(towards, [asked])[0],
-        purpose_vectors(towards, found),
+        purpose_vectors(question.towards, [asked])[0],
+        purpose_vectors(question.towards, found),
         degraded,
     )
 

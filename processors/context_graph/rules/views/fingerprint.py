@@ -115,7 +115,9 @@ def fingerprint(
     rarity: Rarity = EVEN,
     memory_id: str | None = None,
     of_models: Mapping[int, ModelVector] = NO_MODELS,
+    pieces: Sparse | None = None,
 ) -> Fingerprint:
-    """The fingerprint of one text of its parts."""
-    pieces = pieces_of(tokens.ids) if tokens is not None else stems_as_pieces(features.terms)
+    """The fingerprint of one text of its parts. `pieces`: of its tokens, from a caller that has them."""
+    if pieces is None:
+        pieces = pieces_of(tokens.ids) if tokens is not None else stems_as_pieces(features.terms)
     return Fingerprint(moment, features, pieces, vector, neighbours, tokens, rarity, memory_id, of_models)

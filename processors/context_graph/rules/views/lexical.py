@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,8 @@ BUCKETS = 30_522
 MOST_PIECES = BUCKETS // 20
 """At most 5 % of them are active."""
 _TERM_NUMBERS = 2**32
+_PIECE_NUMBERS = 2**16
+"""More than any model's word pieces have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,11 @@ class Terms:
 class Rarity:
     """How rare words are among all memories; without it each counts alike.
 
-    `pieces`: (65,536,) float32 by word piece. `terms`: of the query's stems that count, by number. `mean_length`: of a
-    memory, in stems; 0 where it is not known.
+    `pieces`: gives (k,) float32 of (k,) word pieces. `terms`: of the query's stems that count, by number.
+    `mean_length`: of a memory, in stems; 0 where it is not known.
     """
 
-    pieces: np.ndarray | None = None
+    pieces: Callable[[np.ndarray], np.ndarray] | None = None
     terms: Mapping[int, float] = field(default_factory=dict)
     mean_length: float = 0.0
 
@@ -67,6 +69,20 @@ def pieces_of(ids: np.ndarray) -> Sparse:
     return _limited(ordered[first].astype(np.int64), np.diff(first, append=len(ordered)))
 
 
+def pieces_of_each(texts: Sequence[np.ndarray]) -> list[Sparse]:
+    """What `pieces_of` gives of each of several texts: a third of its time for fifty."""
+    if not texts:
+        return []
+    lengths = np.array([len(ids) for ids in texts])
+    owned = np.repeat(np.arange(len(texts)) * _PIECE_NUMBERS, lengths) + np.concatenate(texts)
+    ordered = np.sort(owned)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    counts, distinct = np.diff(first, append=len(ordered)), ordered[first]
+    ends = np.searchsorted(distinct, np.arange(1, len(texts)) * _PIECE_NUMBERS)
+    numbers = np.split(distinct % _PIECE_NUMBERS, ends)
+    return [_limited(some, of_them) for some, of_them in zip(numbers, np.split(counts, ends), strict=True)]
+
+
 def stems_as_pieces(terms: Terms) -> Sparse:
     """What stands for word pieces where the model gives none: stems in as many buckets."""
     numbers = np.unique(terms.counts.numbers % BUCKETS)
@@ -85,8 +101,8 @@ def piece_alignments(query: Sparse, rows: Sequence[Sparse], rarity: Rarity = EVE
     """E6: cosines of log(1 + count) · rarity, in [0, 1]; NaN where a side has no pieces."""
     numbers, weights, owners = joined(rows)
     rare = rarity.pieces
-    asked = query.weights if rare is None else query.weights * rare[query.numbers]
-    stored = weights if rare is None else weights * rare[numbers]
+    asked = query.weights if rare is None else query.weights * rare(query.numbers)
+    stored = weights if rare is None else weights * rare(numbers)
     products = _looked_up(query.numbers, asked, numbers) * stored
     lengths = np.sqrt(sums(stored * stored, owners, len(rows))) * float(np.linalg.norm(asked))
     return _shares(sums(products, owners, len(rows)), lengths)

@@ -110,7 +110,7 @@ def _pair(pools: Pools | None, first: int, second: int) -> Sparse | None:
 
 def _rare(pieces: Sparse, rarity: Rarity) -> Sparse | None:
     rare = rarity.pieces
-    weights = pieces.weights if rare is None else pieces.weights * rare[pieces.numbers]
+    weights = pieces.weights if rare is None else pieces.weights * rare(pieces.numbers)
     return _unit(Sparse(pieces.numbers, weights))
 
 

@@ -81,12 +81,14 @@ def entity_alignments(query: Pools | None, rows: list[Pools | None]) -> np.ndarr
 
 
 def _pair(query: Pools | None, rows: list[Pools | None], sides: tuple[int, int]) -> np.ndarray:
+    """`sides`: two that stand side by side."""
     found = np.full(len(rows), np.nan)
     places = [place for place, row in enumerate(rows) if row is not None]
     if query is None or not places:
         return found
-    stored = np.stack([row.rows[list(sides)] for row in rows if row is not None])
-    asked = query.rows[list(sides)]
+    first, second = sides
+    stored = np.stack([row.rows[first : second + 1] for row in rows if row is not None])
+    asked = query.rows[first : second + 1]
     both = (np.abs(stored).sum(2) > 0) & (np.abs(asked).sum(1) > 0)
     cosines = np.einsum("nsd,sd->ns", stored, asked)
     count = both.sum(1)

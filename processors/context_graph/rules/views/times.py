@@ -93,6 +93,8 @@ def positional_alignments(query: Moment, moments: list[Moment]) -> np.ndarray:
 
 
 def _near(one: np.ndarray, others: np.ndarray) -> np.ndarray:
+    if np.isnan(one).all():
+        return np.full(len(others), math.nan)
     near: np.ndarray = order(others) @ order(one)[0]
     return near
 
