@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from processors.context_graph.read.novelty import NoveltyMeter
+from processors.context_graph.read.novelty import NoveltyMeter, novelty_of
 from processors.context_graph.rules.novelty import (
     LEAST,
     NEIGHBOURS,
@@ -116,7 +116,7 @@ class Memories:
         self.space.known |= {label: texts[text] for text, label in rows if text in texts}
 
     def measure(self, vector: np.ndarray, namespace: str = "default", space: str = "s") -> Sequence[float]:
-        found = self.meter.measure(self.store.database.cursor(), namespace, self.space, space, vector)
+        found = novelty_of(vector, self.meter.history(self.store.database.cursor(), namespace, self.space, space))
         return found.entropy, found.coherence, found.compared
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.embedders import available_count
 from mcp_ingress.toolsets.context_graph.memory_arguments import CONTENT, IMPORTANCE_SCHEMA, MODALITY, memory_request
 from mcp_ingress.toolsets.context_graph.pulse import read_means
-from processors.context_graph.read.novelty import Novelty, NoveltyMeter
+from processors.context_graph.read.novelty import Novelty, NoveltyMeter, novelty_of
 from processors.context_graph.rules.johari import quadrant
 from processors.context_graph.rules.learning import (
     CONSOLIDATE_ABOVE,
@@ -69,17 +70,22 @@ async def inject_context(call: Call, arguments: dict[str, Any]) -> dict[str, Any
 
 async def _measure(call: Call, text: str) -> _Measured:
     """What a text teaches; nothing while no model or store answers, because it is kept all the same."""
-    started = call.clock.monotonic()
-    vector, name = await encoded_document(call.services.embedder, text[:FIRST_WINDOW])
-    if vector is None or name is None:
+    embedder, meter, started = call.services.embedder, call.part(NoveltyMeter), call.clock.monotonic()
+    if embedder is None:
         return _Measured()
-    encoded_ms = round((call.clock.monotonic() - started) * 1000, 3)
-    meter, space = call.part(NoveltyMeter), call.services.indexes.space(name)
+    name = embedder.info.space
+    space = call.services.indexes.space(name)
+    # on one core, the model on another
+    history = asyncio.ensure_future(call.read(lambda cursor: meter.history(cursor, call.namespace, space, name)))
+    vector, _ = await encoded_document(embedder, text[:FIRST_WINDOW])
+    encoded_ms = None if vector is None else round((call.clock.monotonic() - started) * 1000, 3)
     try:
-        novelty = await call.read(lambda cursor: meter.measure(cursor, call.namespace, space, name, vector))
-        means = await read_means(call.services, call.namespace)
+        past, means = await history, await read_means(call.services, call.namespace)
     except Unavailable:
         return _Measured(encoded_ms=encoded_ms)
+    if vector is None:
+        return _Measured()
+    novelty = novelty_of(vector, past)
     weight = emotional_weight(text)
     score = learning_score(novelty.entropy, novelty.coherence, weight, means.phase)
     learning = Learning(novelty.entropy, novelty.coherence, novelty.surprise, weight, score)

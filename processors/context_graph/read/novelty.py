@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,8 +42,28 @@ class Novelty:
     """Memories that it was compared with."""
 
 
+class History(NamedTuple):
+    """What a text is measured against: the raw values of the last memories, and the (n, dim) last vectors."""
+
+    references: Sequence[Raw]
+    vectors: np.ndarray
+
+
+def novelty_of(vector: np.ndarray, history: History) -> Novelty:
+    """Compare a (dim,) unit vector with the last memories."""
+    known, vectors = history
+    raw = measure(vector, vectors)
+    return Novelty(
+        calibrated(raw.entropy, [each.entropy for each in known], USUAL_ENTROPY),
+        calibrated(raw.coherence, [each.coherence for each in known], USUAL_COHERENCE),
+        surprise(vector, vectors),
+        raw,
+        len(vectors),
+    )
+
+
 class NoveltyMeter:
-    """Measures texts against the last memories of their namespace. Any number of threads, each with its cursor.
+    """Reads what texts are measured against, of each namespace. Any number of threads, each with its cursor.
 
     A memory's raw values are measured once a space; after a start those of the last 500 are measured with the first
     text (some 30 ms).
@@ -54,23 +75,9 @@ class NoveltyMeter:
         """By space and label; None of a memory with too few before it."""
         self._lock = threading.Lock()
 
-    def measure(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, space: Space, name: str, vector: np.ndarray
-    ) -> Novelty:
-        """Compare a (dim,) unit vector with the last memories that have one; `name` is that of the space."""
+    def history(self, cursor: duckdb.DuckDBPyConnection, namespace: str, space: Space, name: str) -> History:
+        """Of the last memories that have a vector, oldest first; `name` is that of the space."""
         labels = self._recent.view(cursor, namespace)
-        known, history = self._references(space, name, labels, len(vector))
-        raw = measure(vector, history)
-        return Novelty(
-            calibrated(raw.entropy, [each.entropy for each in known], USUAL_ENTROPY),
-            calibrated(raw.coherence, [each.coherence for each in known], USUAL_COHERENCE),
-            surprise(vector, history),
-            raw,
-            len(history),
-        )
-
-    def _references(self, space: Space, name: str, labels: np.ndarray, dim: int) -> tuple[list[Raw], np.ndarray]:
-        """The raw values of the last memories, and the vectors of the last WINDOW ones, oldest first."""
         last = labels[-REFERENCE:].tolist()
         with self._lock:
             unknown = {label for label in last if (name, label) not in self._raw}
@@ -78,7 +85,7 @@ class NoveltyMeter:
             start = max(0, min([*places, len(labels)]) - WINDOW)
             vectors = space.vectors(labels[start:])
             embedded = [label for label in labels[start:].tolist() if label in vectors]
-            rows = np.array([vectors[label] for label in embedded], np.float32).reshape(len(embedded), dim)
+            rows = np.array([vectors[label] for label in embedded], np.float32)
             for place, label in enumerate(embedded):
                 if label in unknown:
                     earlier = rows[max(0, place - WINDOW) : place]
@@ -86,4 +93,4 @@ class NoveltyMeter:
             if len(self._raw) > MAX_CACHED:
                 self._raw = dict(list(self._raw.items())[-REFERENCE:])
             known = [raw for label in last if (raw := self._raw.get((name, label))) is not None]
-        return known, rows[-WINDOW:]
+        return History(known, rows[-WINDOW:])
