@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+import pytest_asyncio
 
 from processors.context_graph.rules.oscillators import FREQUENCIES_HZ, order_of
 from tests.context_graph.test_inject_context import SEA, inject, said
 from tests.talos.embedding_node import EmbeddingNode
+from tests.talos.making import make_event
 from tests.valence_kb.conftest import Agent
 
 NOBODY = "00000000-0000-4000-8000-000000000001"
+
+
+@pytest_asyncio.fixture
+async def agent(node: EmbeddingNode) -> AsyncIterator[Agent]:
+    """An agent whose door writes down what searches leave: a state that was not written is waited for."""
+    agent = Agent(node)
+    agent.door.start()
+    yield agent
+    await agent.door.stop()
 
 
 async def test_before_any_search_the_views_are_taken_to_agree_and_are_dormant(agent: Agent) -> None:
@@ -28,7 +40,6 @@ async def test_a_search_changes_the_order_and_reading_it_does_not(agent: Agent, 
     for number in range(6):
         await agent.call("store_memory", content=said(SEA, number))
     before = await agent.call("get_kuramoto_sync")
-    agent.door.start()
     await agent.call("search_graph", query=said(SEA, 2))
     first = await agent.call("get_kuramoto_sync")
     assert first["r"] != before["r"] and first["state"] != "DORMANT"
@@ -42,7 +53,6 @@ async def test_a_search_changes_the_order_and_reading_it_does_not(agent: Agent, 
     node.clock.time += timedelta(seconds=600)
     assert (await agent.call("get_kuramoto_sync"))["state"] == "DORMANT"
     assert (await agent.call("get_kuramoto_sync", session_id="another"))["r"] == pytest.approx(before["r"])
-    await agent.door.stop()
 
 
 async def test_the_coupling_is_clamped_and_a_stronger_one_foresees_more_order(agent: Agent) -> None:
@@ -141,10 +151,8 @@ async def test_an_empty_store_has_no_consciousness(agent: Agent) -> None:
 async def test_the_level_is_the_product_that_its_answer_shows(agent: Agent) -> None:
     for number in range(5):
         await inject(agent, said(SEA, number))
-    agent.door.start()
     await agent.call("search_graph", query=said(SEA, 3))
     state = await agent.call("get_consciousness_state")
-    await agent.door.stop()
     expected = state["r"] / (1 + math.exp(2 - 4 * state["meta_score"])) * state["differentiation"]
     assert state["C"] == pytest.approx(expected, abs=1e-9) and 0 < state["C"] < 1
     codes = {"FRAGMENTED": "FRG", "EMERGING": "EMG", "CONSCIOUS": "CON", "HYPERSYNC": "HYP"}
@@ -154,3 +162,26 @@ async def test_the_level_is_the_product_that_its_answer_shows(agent: Agent) -> N
     assert ego["purpose_vector"] == state["identity"]["purpose_vector"] and ego["coherence_with_actions"] > 0.9
     other = await agent.call("get_ego_state", session_id="another")
     assert other["trajectory_length"] == 0
+
+
+async def test_the_trajectory_grows_by_one_with_each_memory_and_ends_at_a_thousand(
+    agent: Agent, node: EmbeddingNode
+) -> None:
+    async def length(session_id: str = "default") -> int:
+        return int((await agent.call("get_ego_state", session_id=session_id))["trajectory_length"])
+
+    assert await length() == 0
+    ids = [(await agent.call("store_memory", content=said(SEA, number)))["fingerprintId"] for number in range(2)]
+    assert await length() == 2
+    await agent.call("store_memory", content=said(SEA, 1))
+    await agent.call("trigger_workspace_broadcast", memory_id=ids[0], force=True)
+    assert await length() == 2, "neither a content that is there nor a broadcast is a new memory"
+    about = {"time": node.clock.time, "namespace": "default"}
+    contents = [{"content": f"Tide {number}.", "session_id": "tides"} for number in range(997)]
+    events = [make_event("context.memory.stored", one, event_id=one["content"], **about) for one in contents]
+    node.store.publish(*events)
+    assert (await length(), await length("tides")) == (999, 997)
+    for number in range(3):
+        await agent.call("store_memory", content=f"A letter came on day {number}.")
+        assert await length() == 1000
+    assert await length("tides") == 997
