@@ -131,6 +131,8 @@ class Toolset:
     """Names of tools that are gone -> a sentence that says what to call in their place."""
     parts: Callable[[Setup], Sequence[object]] | None = None
     """Makes the toolset's own parts of the node; tools get each by its type (`Services.part`). Raises SettingsError."""
+    warm: Callable[[Services], Awaitable[None]] | None = None
+    """Called once a minute beside all calls: reads what its tools keep, so that none waits. Raises Unavailable."""
     gate: Callable[[Call], None] | None = None
     """Called before the arguments are looked at; raises Refused while the toolset is off."""
     pulse: Pulse | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from mcp_ingress.toolsets.context_graph import warm
+from processors.context_graph.read import candidates as candidates_module
+from processors.context_graph.read import corrections as corrections_module
 from processors.context_graph.read.candidates import Kernels, SampleCandidates, read_candidates
 from processors.context_graph.read.corrections import ProbeQueries, probes
 from processors.context_graph.read.drift import DriftCache, DriftReader
@@ -166,6 +169,68 @@ async def test_a_node_has_counted_a_large_namespace_before_it_is_asked(
     async with asyncio.timeout(SOON_S):
         while "default" not in loaded:
             await asyncio.sleep(0.01)
+    async with asyncio.timeout(SOON_S):
+        while node.running.services.part(warm.QuietContents).seen is None:
+            await asyncio.sleep(0.01)
     answer = await Sleeper(node).call("get_steering_feedback")
     await node.stop()
     assert "reward" in answer and loaded.count("default") == 1
+
+
+class ReadCounts:
+    """How often memories were grouped, and tried by searches."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._kinds = list[str]()
+        monkeypatch.setattr(warm, "LEAST_MEMORIES", len(TEXTS))
+        for module, name in ((candidates_module, "read_sample"), (corrections_module, "_probes")):
+            monkeypatch.setattr(module, name, self._noted(name, getattr(module, name)))
+
+    def _noted(self, name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any) -> Any:
+            self._kinds.append(name)
+            return read(*arguments)
+
+        return noted
+
+    def fresh(self) -> list[str]:
+        """What was read since this was asked last."""
+        found, self._kinds[:] = list(self._kinds), []
+        return found
+
+
+async def test_goals_and_corrections_are_computed_while_nothing_is_stored_and_no_call_waits(
+    agent: Agent, node: EmbeddingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stored(agent, *TEXTS[:-1])
+    await agent.call("auto_bootstrap_north_star", confidence_threshold=0)
+    await stored(agent, TEXTS[-1])
+    reads, services = ReadCounts(monkeypatch), node.services
+    await warm.warm_goals(services)
+    assert reads.fresh() == [], "what was stored in the last minute may not be the last"
+    await warm.warm_goals(services)
+    assert reads.fresh() == ["read_sample", "_probes"]
+    await warm.warm_goals(services)
+    themes, correction = await agent.call("discover_sub_goals"), await agent.call("trigger_drift_correction")
+    assert reads.fresh() == []
+    node.indexes.records.clear_caches()
+    for tool, known in (("discover_sub_goals", themes), ("trigger_drift_correction", correction)):
+        again = await agent.call(tool)
+        assert {**again, "freshness": None} == {**known, "freshness": None}, "as without"
+    assert reads.fresh() == ["read_sample", "_probes"]
+
+
+async def test_nothing_is_computed_for_a_small_namespace_or_before_a_goal(
+    agent: Agent, node: EmbeddingNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = ReadCounts(monkeypatch)
+    await stored(agent, *TEXTS)
+    for _ in range(2):
+        await warm.warm_goals(node.services)
+    await agent.call("auto_bootstrap_north_star", confidence_threshold=0)
+    reads.fresh()
+    monkeypatch.setattr(warm, "LEAST_MEMORIES", len(TEXTS) + 1)
+    node.indexes.records.clear_caches()
+    for _ in range(2):
+        await warm.warm_goals(node.services)
+    assert reads.fresh() == []

@@ -339,7 +339,8 @@ class Node(Parts):
     async def _maintain(self, running: Running, dreamer: Dreamer) -> None:
         """Every second, off every waited path: keyword commits, index saves, how far behind parts are.
 
-        Every minute, first after the start: views of large namespaces are brought up to date, and memory goes back.
+        Every minute, first after the start: what is kept of large namespaces is brought up to date, and memory goes
+        back.
         """
         next_trim = self.clock.monotonic()
         while True:

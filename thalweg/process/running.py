@@ -116,11 +116,16 @@ class Running:
         return True
 
     async def warm_views(self) -> None:
-        """Bring the toolsets' views of large namespaces up to date. A store that does not answer is left alone."""
+        """Bring what the toolsets keep of large namespaces up to date. A store that does not answer is left alone."""
         for part in list(self.services.parts.values()):
             if isinstance(part, Follower):
                 with contextlib.suppress(Unavailable):
                     await self.store.reader.run(part.warm)
+        inventory = self.door.inventory
+        for name in inventory.served:
+            if (warm := inventory.toolsets[name].warm) is not None:
+                with contextlib.suppress(Unavailable):
+                    await warm(self.services)
 
     async def yield_to_writes(self) -> None:
         """Let what was written be embedded first, for YIELD_S at most."""

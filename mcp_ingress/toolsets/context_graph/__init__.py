@@ -2,6 +2,7 @@
 
 from mcp_ingress.toolset import INTERNAL_ERROR, ErrorStyle, Toolset
 from mcp_ingress.toolsets.context_graph.pulse import PULSE
+from mcp_ingress.toolsets.context_graph.warm import warm_goals
 from processors.context_graph.read.steering import CountedFollower
 from storage.context_graph.causal_edges import CausalFollower
 
@@ -33,6 +34,7 @@ TOOLSET = Toolset(
         },
     ),
     parts=lambda setup: [CountedFollower(), CausalFollower()],
+    warm=warm_goals,
     pulse=PULSE,
     texts={
         name: [f"SELECT {name} FROM context_memories WHERE namespace = $namespace AND memory_id = $id"]

@@ -26,7 +26,7 @@ from processors.context_graph.read.candidates import (
     Kernels,
     best_of,
     read_candidates,
-    read_content,
+    read_medoids,
 )
 from processors.context_graph.read.goals import read_north_star
 from processors.context_graph.rules.goals import LEAST_MEMBERS, NORTH_STAR, Goal, north_star_id, passing_threshold
@@ -89,8 +89,8 @@ def _evaluated(
         "clusters_found": len(found.clusters),
         "candidates_evaluated": len(candidates),
     }
-    goal = None if best is None else best.found(read_content(cursor, call.namespace, best.medoid_id))
-    return _Bootstrap(goal, counts), max((one.confidence for one in candidates), default=0.0)
+    goals = [] if best is None else read_medoids(cursor, call.namespace, [best])
+    return _Bootstrap(goals[0] if goals else None, counts), max((one.confidence for one in candidates), default=0.0)
 
 
 def _insufficient(best: float, analysed: int) -> Refused:

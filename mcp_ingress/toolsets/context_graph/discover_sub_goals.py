@@ -14,7 +14,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.goal_answers import COUNT, GOAL_FIELDS, TEXT, UNIT, shown_goal
 from mcp_ingress.toolsets.context_graph.reader import reader_of
-from processors.context_graph.read.candidates import Background, Kernels, read_candidates, read_content, surest
+from processors.context_graph.read.candidates import Background, Kernels, read_candidates, read_medoids, surest
 from processors.context_graph.read.goals import Purposes, purpose_of, read_goal, read_goals_of
 from processors.context_graph.read.teleology import mean_alignment, purpose_vectors
 from processors.context_graph.rules.goals import (
@@ -23,7 +23,6 @@ from processors.context_graph.rules.goals import (
     PARENT_ALIGNMENT,
     Goal,
     level_of,
-    north_star_id,
 )
 from streams.errors import Refused
 from streams.event_types.context_goals import LEVELS, MAX_SUBGOALS
@@ -62,8 +61,8 @@ async def discover(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 async def _parent(call: Call, goal_id: str | None) -> Goal:
     """The goal under which themes are looked for. Raises Refused."""
-    asked = north_star_id(call.namespace) if goal_id is None else goal_id
-    found = await call.read(functools.partial(read_goal, namespace=call.namespace, goal_id=asked))
+    find = call.part(Purposes).north_star if goal_id is None else functools.partial(read_goal, goal_id=goal_id)
+    found = await call.read(functools.partial(find, namespace=call.namespace))
     if found is not None:
         return found
     if goal_id is None:
@@ -92,13 +91,14 @@ def _themes(
         towards = purpose_of(reader, purposes, parent)
         chosen = surest(found.clusters, arguments["min_confidence"])[: arguments["max_goals"]]
         aligned = [mean_alignment(row) for row in purpose_vectors(towards, [one.centre for one in chosen])]
+    told = read_medoids(cursor, call.namespace, chosen)
     goals = [
         {
-            **one.found(read_content(cursor, call.namespace, one.medoid_id)),
+            **each,
             "level": level_of(one.share, len(found.clusters), one.coherence),
             "alignment": round(alignment, 6),
         }
-        for one, alignment in zip(chosen, aligned, strict=True)
+        for each, one, alignment in zip(told, chosen, aligned, strict=True)
     ]
     return _Themes(goals, found.memories, len(found.clusters), [one.coherence for one in found.clusters])
 

@@ -218,14 +218,18 @@ def surest(candidates: Sequence[GoalCandidate], least_confidence: float) -> list
     return sorted(sure, key=lambda one: (-round(one.confidence, 2), -one.nearness))
 
 
-def read_content(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_id: str) -> str:
-    """What was searched of a memory: its content, or what stands for one without words."""
-    row = execute(
+def read_medoids(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, candidates: Sequence[GoalCandidate]
+) -> list[dict[str, Any]]:
+    """What events tell of these candidates, each with what was searched of its medoid."""
+    rows = execute(
         cursor,
-        "SELECT coalesce(searched, content) FROM context_memories WHERE namespace = ? AND memory_id = ?",
-        [namespace, memory_id],
-    ).fetchone()
-    return "" if row is None else str(row[0])
+        "SELECT memory_id, coalesce(searched, content) FROM context_memories "
+        "WHERE namespace = ? AND memory_id IN (SELECT unnest(?::VARCHAR[]))",
+        [namespace, [one.medoid_id for one in candidates]],
+    ).fetchall()
+    texts = dict(rows)
+    return [one.found(texts.get(one.medoid_id, "")) for one in candidates]
 
 
 def _living(cursor: duckdb.DuckDBPyConnection, namespace: str, members: Sequence[str] | None) -> list[tuple[str, int]]:
