@@ -1,24 +1,26 @@
 """`thalweg bench drift`: whether drift tells when the matter changes, and what a correction does.
 
-For each ordered pair of a data set's conversations a node of its own is given the first half of the one, finds the goal
-in it, and is asked for the drift after each turn of the second half and after each of the first turns of the other
-conversation. Then drift is corrected: the alignment of the first five results of neutral queries, and the recall of the
-questions about what is stored, are measured before and after.
+For each of a data set's conversations a node of its own is given the first half, finds the goal in it, and is asked for
+the drift after each turn of the second half. For each other conversation a node on a copy of that store is asked after
+each of its first turns. Then drift is corrected: the alignment of the first five results of neutral queries, and the
+recall of the questions about what is stored, are measured before and after.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from processors.context_graph.rules.drift import MODERATE, SEVERE, WINDOW
 from streams.errors import Refused, Unavailable
-from thalweg.bench.graph_memory import GraphMemory
+from thalweg.bench.graph_memory import WAITS, GraphMemory
 from thalweg.bench.inject_marks import bundled_marks, read_projects
 from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
 from thalweg.bench.report import Report, Target
@@ -48,11 +50,22 @@ overcoming fear|a relationship|advice from a friend|holidays|games
 
 
 @dataclass
-class _Course:
-    """What a node told of a pair. Distances are in standard errors, one after each turn of a whole window."""
+class _OwnHalf:
+    """What a node said of the second half of its own conversation, after each turn of a whole window.
 
-    own: list[float] = field(default_factory=list)
+    `ids`: memory by turn of what is stored. Distances are in standard errors.
+    """
+
+    distances: list[float] = field(default_factory=list)
     is_mild: list[bool] = field(default_factory=list)
+    ids: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Course:
+    """What a node said of a pair. Distances are in standard errors, one after each turn of the other conversation."""
+
+    own: _OwnHalf
     other: list[float] = field(default_factory=list)
     severe_after: int = NOTICED_WITHIN + 1
     strategy: str = ""
@@ -66,10 +79,9 @@ def measure_drift(dataset: str, embedder: str) -> Report:
     conversations = list(_matters(dataset))
     if len(conversations) < 2:
         raise Refused(f"Drift is measured on two conversations at least; {dataset} has {len(conversations)}.")
-    courses = {
-        (one, two): asyncio.run(_measure(conversations[one], conversations[two], embedder))
-        for one, two in permutations(range(len(conversations)), 2)
-    }
+    courses: dict[tuple[int, int], _Course] = {}
+    for one in range(len(conversations)):
+        courses |= {(one, two): course for two, course in _measure_all(conversations, one, embedder).items()}
     for (one, two), course in courses.items():
         _report(report, f"{one}_to_{two}", course)
     if len(conversations) > 2:
@@ -91,33 +103,77 @@ def _matters(dataset: str) -> Iterator[Conversation]:
 
 
 class _Memories(GraphMemory):
-    """A node's memory of turns."""
+    """A node's memory of turns. `ids`: memory by turn."""
 
-    def __init__(self, client: SocketClient) -> None:
+    def __init__(self, client: SocketClient, ids: Mapping[str, str]) -> None:
         super().__init__(client)
-        self.ids: dict[str, str] = {}
-        """Memory id by turn."""
+        self.ids = dict(ids)
 
     async def tell(self, name: str, turn: Turn) -> None:
         self.ids[name + turn.turn_id] = await self.store(turn.text)
 
+    async def drift(self) -> dict[str, Any]:
+        """What `get_alignment_drift` says of all that is stored. Raises Unavailable after WAITS calls."""
+        for _ in range(WAITS):
+            told = await self.call("get_alignment_drift")
+            if not told.get("stale"):
+                return told
+        raise Unavailable("The node did not embed what was stored in time.")
 
-async def _measure(first: Conversation, second: Conversation, embedder: str) -> _Course:
-    course, half = _Course(), len(first.turns) // 2
-    with scratch_directory() as directory, running_node(directory / "home", embedder=embedder, write_wait_s=4):
-        client = await SocketClient.open(directory / "home")
-        try:
-            await client.greet()
-            memory = _Memories(client)
-            for turn in first.turns[:half]:
-                await memory.tell(first.name, turn)
-            await _bootstrap(client)
-            await _watch(memory, course, first, second)
-            for turn in second.turns[NOTICED_WITHIN:STORED]:
-                await memory.tell(second.name, turn)
-            await _correct(memory, course, first, second)
-        finally:
-            client.close()
+
+def _measure_all(conversations: Sequence[Conversation], one: int, embedder: str) -> dict[int, _Course]:
+    """The courses from one conversation to each other one, by the other's number."""
+    with scratch_directory() as directory:
+        own = asyncio.run(_watch_own(directory / "own", conversations[one], embedder))
+        courses = {}
+        for two, other in enumerate(conversations):
+            if two != one:
+                home = directory / str(two)
+                shutil.copytree(directory / "own", home)
+                courses[two] = asyncio.run(_measure(home, own, conversations[one], other, embedder))
+                shutil.rmtree(home)
+        return courses
+
+
+@asynccontextmanager
+async def _memories(home: Path, embedder: str, ids: Mapping[str, str]) -> AsyncIterator[_Memories]:
+    with running_node(home, embedder=embedder, write_wait_s=4), closing(await SocketClient.open(home)) as client:
+        await client.greet()
+        yield _Memories(client, ids)
+
+
+async def _watch_own(home: Path, conversation: Conversation, embedder: str) -> _OwnHalf:
+    """Find the goal in the first half, and ask for the drift after each turn of the second one."""
+    own, half = _OwnHalf(), len(conversation.turns) // 2
+    async with _memories(home, embedder, {}) as memory:
+        for turn in conversation.turns[:half]:
+            await memory.tell(conversation.name, turn)
+        await memory.embedded()
+        await _bootstrap(memory.client)
+        for place, turn in enumerate(conversation.turns[half:], 1):
+            await memory.tell(conversation.name, turn)
+            if place >= WINDOW:
+                told = await memory.drift()
+                own.distances.append(told["overall_drift"]["distance"])
+                own.is_mild.append(told["severity"] in ("none", "mild"))
+        own.ids = memory.ids
+    return own
+
+
+async def _measure(home: Path, own: _OwnHalf, first: Conversation, second: Conversation, embedder: str) -> _Course:
+    """Ask for the drift after each of the other conversation's first turns, then correct it."""
+    course = _Course(own)
+    async with _memories(home, embedder, own.ids) as memory:
+        for place, turn in enumerate(second.turns[:NOTICED_WITHIN], 1):
+            await memory.tell(second.name, turn)
+            told = await memory.drift()
+            course.other.append(told["overall_drift"]["distance"])
+            if told["severity"] == "severe":
+                course.severe_after = min(course.severe_after, place)
+        for turn in second.turns[NOTICED_WITHIN:STORED]:
+            await memory.tell(second.name, turn)
+        await memory.drift()
+        await _correct(memory, course, first, second)
     return course
 
 
@@ -129,22 +185,6 @@ async def _bootstrap(client: SocketClient) -> None:
         if "structuredContent" in answer and answer["structuredContent"]["success"]:
             return
     raise Unavailable("The node found no goal.")
-
-
-async def _watch(memory: _Memories, course: _Course, first: Conversation, second: Conversation) -> None:
-    """Ask for the drift after each turn."""
-    for place, turn in enumerate(first.turns[len(first.turns) // 2 :], 1):
-        await memory.tell(first.name, turn)
-        if place >= WINDOW:
-            told = await memory.call("get_alignment_drift")
-            course.own.append(told["overall_drift"]["distance"])
-            course.is_mild.append(told["severity"] in ("none", "mild"))
-    for place, turn in enumerate(second.turns[:NOTICED_WITHIN], 1):
-        await memory.tell(second.name, turn)
-        told = await memory.call("get_alignment_drift")
-        course.other.append(told["overall_drift"]["distance"])
-        if told["severity"] == "severe":
-            course.severe_after = min(course.severe_after, place)
 
 
 async def _correct(memory: _Memories, course: _Course, first: Conversation, second: Conversation) -> None:
@@ -187,9 +227,10 @@ async def _searched(
 
 
 def _report(report: Report, name: str, course: _Course) -> None:
-    if course.own:
-        report.add(f"{name}_at_most_mild", 100 * sum(course.is_mild) / len(course.is_mild), "%", SHARE)
-        report.add(f"{name}_own_distance_p95", float(np.percentile(course.own, 95)), "errors")
+    if distances := course.own.distances:
+        report.add(f"{name}_at_most_mild", 100 * float(np.mean(course.own.is_mild)), "%", SHARE)
+        report.add(f"{name}_own_distance_p95", float(np.percentile(distances, 95)), "errors")
+        report.add(f"{name}_own_distance_max", max(distances), "errors")
     report.add(f"{name}_other_distance_max", max(course.other), "errors")
     report.add(f"{name}_severe_after", course.severe_after, "memories", Target(NOTICED_WITHIN))
     report.settings[f"{name}_strategy"] = course.strategy
@@ -203,11 +244,11 @@ def _report_thresholds(report: Report, courses: Mapping[tuple[int, int], _Course
     report.settings |= {"moderate": MODERATE, "severe": SEVERE}
     for left in range(count):
         chosen_on = [course for pair, course in courses.items() if left not in pair]
-        own = [distance for course in chosen_on for distance in course.own]
+        own = [distance for course in chosen_on for distance in course.own.distances]
         severe = (max(own) + min(max(course.other) for course in chosen_on)) / 2
         moderate = (float(np.percentile(own, 95)) + severe) / 2
         mine = [course for pair, course in courses.items() if pair[0] == left]
-        mild = [distance < moderate for course in mine for distance in course.own]
+        mild = [distance < moderate for course in mine for distance in course.own.distances]
         report.add(f"moderate_without_{left}", moderate, "errors")
         report.add(f"severe_without_{left}", severe, "errors")
         report.add(f"at_most_mild_without_{left}", 100 * float(np.mean(mild)), "%", SHARE)

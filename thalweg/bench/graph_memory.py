@@ -18,14 +18,14 @@ class GraphMemory:
     """A node's memory of one connection's calls."""
 
     def __init__(self, client: SocketClient) -> None:
-        self._client = client
+        self.client = client
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The structured answer of a tool. Raises Unavailable for an error, and for a call that was not decided.
 
         A memory has its id at once, so that storing one need not be decided.
         """
-        answer = await self._client.request("tools/call", {"name": tool, "arguments": arguments})
+        answer = await self.client.request("tools/call", {"name": tool, "arguments": arguments})
         body: dict[str, Any] = answer["structuredContent"]
         if not body["success"] or (body.get("pending") and tool != "store_memory"):
             raise Unavailable(f"The node did not decide a `{tool}` in time: {body.get('message', 'pending')}")
@@ -53,7 +53,7 @@ class GraphMemory:
         """By each id the memory that stands for it now."""
         found = {}
         for one in ids:
-            answer = await self._client.request("resources/read", {"uri": f"thalweg://memory/{one}"})
+            answer = await self.client.request("resources/read", {"uri": f"thalweg://memory/{one}"})
             [memory] = orjson.loads(answer["contents"][0]["text"])["contents"]
             found[one] = str(memory.get("merged_into", one))
         return found

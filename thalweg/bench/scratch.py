@@ -20,7 +20,8 @@ from thalweg.control.requests import ask
 from thalweg.environment import process_environment
 from thalweg.paths import control_path, socket_path
 
-START_S = 60.0
+START_S = 180.0
+"""A new home makes its model first: seconds alone, minutes beside other work."""
 STOP_S = 30.0
 ANSWER_S = 60.0
 MAX_LINE = 16 * 1024 * 1024
@@ -109,7 +110,9 @@ def _wait_ready(home: Path, process: subprocess.Popen[bytes]) -> None:
         except NotRunning:
             time.sleep(POLL_S)
     tail = (home / "node.log").read_text(errors="replace")[-2000:]
-    raise Unavailable(f"The node did not start. The end of its log:\n{tail}")
+    ended = process.poll()
+    how = f"was not ready within {START_S:g} s" if ended is None else f"ended with {ended}"
+    raise Unavailable(f"The node {how}. The end of its log:\n{tail}")
 
 
 def resident_mb(pid: int) -> float:
