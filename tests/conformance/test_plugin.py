@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from storage.database import LOCK_NAME
+from storage.directory_lock import LOCK_NAME
 from tests.conformance.claude_code import RUN_S, claude_program, environment
 from tests.conformance.messages_api import Block, MessagesApi, Step, scripted, tool_use
 from tests.e2e.program import Program

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from mcp_ingress.spool import Spool
-from storage.database import LOCK_NAME, Database
+from storage.database import Database
+from storage.directory_lock import LOCK_NAME
 from streams.errors import LogUnavailable
 from streams.log import sqlite
 from streams.log.sqlite import SqliteLog

@@ -13,7 +13,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from storage.database import FILE_NAME, LOCK_NAME, Database, is_damage
+from storage.database import FILE_NAME, Database, is_damage
+from storage.directory_lock import LOCK_NAME
 from storage.migrate import Migration, known_migrations, migrate
 from streams.errors import StoreError
 

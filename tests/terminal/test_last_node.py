@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from storage.database import LOCK_NAME, lock_directory
+from storage.directory_lock import LOCK_NAME, lock_directory
 from streams.errors import LogUnavailable
 from thalweg.cli import cli
 from thalweg.process.serve import keep_failure

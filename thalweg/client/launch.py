@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from storage.directory_lock import LOCK_NAME, lock_holder
 from streams.errors import SettingsError
 from thalweg.environment import process_environment
 from thalweg.paths import make_home, socket_path
@@ -19,6 +20,7 @@ from thalweg.paths import make_home, socket_path
 START_S = 60.0
 ATTEMPTS = 2
 POLL_S = 0.02
+OWNER_POLL_S = 0.1
 LOG_TAIL = 2000
 MAX_LOG = 5 * 1024 * 1024
 USAGE_ERROR = 2
@@ -60,14 +62,13 @@ class Launcher:
             return connection
         deadline = time.monotonic() + self._start_s
         with self._start_lock(deadline):
-            for attempt in range(1, ATTEMPTS + 1):
-                connection = _try(path) or self._start(path, deadline)
+            for _ in range(ATTEMPTS):
+                connection = self._of_owner(path, deadline) or self._start(path, deadline)
                 if connection is not None:
                     return connection
                 code = self._child.poll() if self._child else None
                 if code == USAGE_ERROR or time.monotonic() > deadline:
                     break
-                time.sleep(POLL_S * attempt * 10)  # a node that is just ending may still hold the data directory
         raise NodeError(f"The node does not start. The last lines of {self.log_path}:\n{self.log_tail()}")
 
     def log_tail(self) -> str:
@@ -78,6 +79,21 @@ class Launcher:
                 return log.read().decode("utf-8", "replace").strip()
         except OSError:
             return "(there is no log)"
+
+    def _of_owner(self, path: Path, deadline: float) -> socket.socket | None:
+        """A connection to the node that owns the data directory, once it answers; None once none does.
+
+        A node that is ending owns it to its last moment; one that is starting, also where what started it was killed.
+        Raises NodeError for an owner that does not answer in time.
+        """
+        while (connection := _try(path)) is None and (owner := lock_holder(self.home / LOCK_NAME)) is not None:
+            if time.monotonic() > deadline:
+                raise NodeError(
+                    f"The data directory is in use by the process with pid {owner}, which does not answer: stop that "
+                    "one (`thalweg stop`) or choose another directory with THALWEG_HOME."
+                )
+            time.sleep(OWNER_POLL_S)
+        return connection
 
     def _start(self, path: Path, deadline: float) -> socket.socket | None:
         """Start the node and wait until it answers; None when it ended before that, or time is up."""

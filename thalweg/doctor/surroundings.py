@@ -16,7 +16,8 @@ from mcp_ingress.catalogue import Catalogues
 from mcp_ingress.http import LOOPBACK
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
-from storage.database import FILE_NAME, LOCK_NAME, lock_holder
+from storage.database import FILE_NAME
+from storage.directory_lock import LOCK_NAME, lock_holder
 from streams.clock import SystemClock, format_time
 from streams.errors import LogUnavailable, NotRunning, SettingsError
 from streams.positions import Partition

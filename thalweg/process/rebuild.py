@@ -11,7 +11,8 @@ from typing import Any
 
 import duckdb
 
-from storage.database import FILE_NAME, lock_directory, release_directory
+from storage.database import FILE_NAME
+from storage.directory_lock import lock_directory, release_directory
 from streams.errors import NotRunning, StoreError
 from streams.log import open_log
 from streams.positions import Partition

@@ -17,7 +17,8 @@ from types import TracebackType
 import duckdb
 import uvloop
 
-from storage.database import LOCK_NAME, is_damage, lock_holder
+from storage.database import is_damage
+from storage.directory_lock import LOCK_NAME, lock_holder
 from storage.disk import full_sentence, is_full, low_sentence
 from streams.clock import SystemClock, format_time
 from streams.errors import ThalwegError

@@ -13,7 +13,7 @@ from typing import Any
 
 from processors.frame.stage import StageParts, StageRunner
 from processors.memory.stages.embed import Embed
-from storage.database import lock_directory, release_directory
+from storage.directory_lock import lock_directory, release_directory
 from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable

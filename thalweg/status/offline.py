@@ -16,7 +16,8 @@ from typing import Any
 
 import duckdb
 
-from storage.database import FILE_NAME, LOCK_NAME, lock_holder
+from storage.database import FILE_NAME
+from storage.directory_lock import LOCK_NAME, lock_holder
 from storage.disk import low_sentence
 from thalweg.control.dead_letters import count_states
 from thalweg.paths import unusable_home
