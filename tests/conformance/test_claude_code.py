@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from tests.conformance.claude_code import RUN_S, claude_program, environment
-from tests.conformance.messages_api import Block, MessagesApi, Step, scripted, tool_use
+from tests.conformance.messages_api import MessagesApi, scripted, tool_use
+from tests.conformance.scripted_api import Block, Step
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess

@@ -18,7 +18,8 @@ import pytest
 
 from storage.directory_lock import LOCK_NAME
 from tests.conformance.claude_code import RUN_S, claude_program, environment
-from tests.conformance.messages_api import Block, MessagesApi, Step, scripted, tool_use
+from tests.conformance.messages_api import MessagesApi, scripted, tool_use
+from tests.conformance.scripted_api import Block, Step
 from tests.e2e.program import Program
 from tests.node_process import NodeProcess
 from thalweg.paths import socket_path

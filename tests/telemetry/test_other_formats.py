@@ -40,6 +40,13 @@ def test_codex_tool_calls_have_input_result_duration_and_error_type() -> None:
     assert (results["call_patch"]["is_error"], results["call_patch"]["duration_ms"]) == (False, 300.0)
 
 
+def test_a_codex_tool_of_an_mcp_server_is_named_as_codex_hooks_name_it() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "remember", "arguments": "{}"}
+    lines = [rollout("response_item", {**call, "namespace": "mcp__thalweg"}), rollout("response_item", call)]
+    names = [call["tool_name"] for call in parts(read("codex", lines), "tool_calls")]
+    assert names == ["mcp__thalweg__remember", "remember"]
+
+
 def test_equal_lines_of_the_early_codex_form_stay_separate_events() -> None:
     events = events_of(read_fixture("codex", "codex_bare.jsonl"))
     assert len({event.id for event in events}) == 7

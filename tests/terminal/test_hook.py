@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -35,17 +36,10 @@ def test_where_no_node_runs_one_is_started_that_takes_the_event_and_the_prompt_g
     assert left == [(["hook", "UserPromptSubmit"], "north", body)]
 
 
-@pytest.mark.parametrize(
-    ("name", "client", "ends"),
-    [
-        ("s1.jsonl", "claude-code", {"Stop", "SessionEnd", "PreCompact"}),
-        ("rollout-s1.jsonl", "codex", {"Stop", "PreCompact"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "client"), [("s1.jsonl", "claude-code"), ("rollout-s1.jsonl", "codex")])
 def test_each_clients_transcript_is_imported_by_its_own_reader_when_a_turn_or_session_ends(
     name: str,
     client: str,
-    ends: set[str],
     left: list[tuple[list[str], str, bytes]],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -59,11 +53,22 @@ def test_each_clients_transcript_is_imported_by_its_own_reader_when_a_turn_or_se
         assert run(monkeypatch, tmp_path / "home", body, event, "--answer") == 0
         if (["import", client, str(transcript), "--json"], "north", b"") in left:
             imported.add(event)
-    assert imported == ends
+    assert imported == {"Stop", "PreCompact", "SessionEnd"}
     transcript.unlink()
     left.clear()
     assert run(monkeypatch, tmp_path / "home", body, "PreCompact", "--answer") == 0
     assert [command for command, *_ in left] == [["hook", "PreCompact"]], "a transcript that has gone is not read"
+
+
+def test_a_session_of_codex_that_keeps_no_transcript_is_of_codex(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    requests: list[dict[str, Any]] = []
+    monkeypatch.setattr(hook, "_ask", lambda home, request, *rest: requests.append(request) or {})
+    for given in ({"transcript_path": None}, {}):
+        body = json.dumps({"session_id": "s1", **given}).encode()
+        assert run(monkeypatch, tmp_path, body, "Stop", "--answer") == 0
+    assert [request["client"] for request in requests] == ["codex", "claude-code"]
 
 
 @pytest.mark.parametrize("body", [b"", b"no JSON", b"[1]", b'"text"', b'{"transcript_path": 5}', b"\xff"])

@@ -25,11 +25,11 @@ START, START_S = "SessionStart", 1.0
 ANSWER_SHARE = 0.85
 """How much of that the node may use."""
 CLAUDE_CODE, CODEX = "claude-code", "codex"
-ENDS = {CLAUDE_CODE: ("Stop", "SessionEnd", "PreCompact"), CODEX: ("Stop", "PreCompact")}
-"""The events after which a transcript is imported. At the end of each turn, because what is given with the next prompt
-depends on what the session has said; Codex tells of no session's end."""
 CODEX_TRANSCRIPT = "rollout-"
 """How the names of Codex' transcripts begin, by which its hooks are recognised: their inputs are alike."""
+ENDS = ("Stop", "SessionEnd", "PreCompact")
+"""The events after which a transcript is imported. At the end of each turn, because what is given with the next prompt
+depends on what the session has said."""
 USAGE = "usage: thalweg hook EVENT [--answer] [--home DIR] [--namespace NAME], with the hook's JSON on stdin"
 
 
@@ -44,9 +44,8 @@ def run(arguments: list[str]) -> int:
         body = sys.stdin.buffer.read(MAX_INPUT + 1)
         if len(body) > MAX_INPUT:
             raise ValueError(f"The hook's input is longer than {MAX_INPUT} bytes; it is not recorded.")
-        transcript = _transcript(body)
-        client = CODEX if transcript is not None and transcript.name.startswith(CODEX_TRANSCRIPT) else CLAUDE_CODE
-        if transcript is not None and event in ENDS[client]:
+        client, transcript = _session(body)
+        if transcript is not None and event in ENDS:
             _import(settings.home, client, transcript, settings.namespace)
         request = {"event": event, "client": client, "namespace": settings.namespace}
         if is_answered:
@@ -140,14 +139,21 @@ def _exchange(connection: socket.socket, path: Path, line: bytes, within_s: floa
     return answer
 
 
-def _transcript(body: bytes) -> Path | None:
-    """The session's transcript, where the input names one; what is wrong with the input the node says."""
+def _session(body: bytes) -> tuple[str, Path | None]:
+    """Whose session the input is of, and its transcript where it has one.
+
+    Codex names none (null) where it is to keep none. What is wrong with the input the node says.
+    """
     try:
         given = json.loads(body)
     except ValueError:
-        return None
-    path = given.get("transcript_path") if isinstance(given, dict) else None
-    return Path(path).expanduser() if isinstance(path, str) and path else None
+        given = None
+    path = given.get("transcript_path", "") if isinstance(given, dict) else ""
+    if path is None:
+        return CODEX, None
+    transcript = Path(path).expanduser() if isinstance(path, str) and path else None
+    is_codex = transcript is not None and transcript.name.startswith(CODEX_TRANSCRIPT)
+    return CODEX if is_codex else CLAUDE_CODE, transcript
 
 
 def _import(home: Path, client: str, transcript: Path, namespace: str) -> None:

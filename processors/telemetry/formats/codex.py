@@ -133,7 +133,7 @@ class Mapper:
         if kind in ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"):
             call = tool_call(
                 item.get("call_id") or item.get("id"),
-                item.get("name") or kind.removesuffix("_call"),
+                _tool_name(item) or kind.removesuffix("_call"),
                 time,
                 _given(item),
             )
@@ -215,6 +215,12 @@ def _texts(content: Any) -> list[str]:
     blocks = content if isinstance(content, list) else []
     texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
     return [text for text in texts if isinstance(text, str)]
+
+
+def _tool_name(item: dict[str, Any]) -> str | None:
+    """The tool's name; that of an MCP server's tool as its hooks say it, after the server's."""
+    parts = [filled(item.get("namespace")), filled(item.get("name"))]
+    return "__".join(part for part in parts if part) or None
 
 
 def _given(item: dict[str, Any]) -> Any:
