@@ -21,12 +21,12 @@ import duckdb
 import numpy as np
 
 from storage.append_only import counts
+from storage.buffers import release_buffers
 from storage.malloc_trim import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
 from storage.search.records.records import Records
 from storage.search.records.relations import FOLLOWED
-from storage.search.vectors.backfill import release_buffers
 from storage.search.vectors.feature_rows import FeatureRows
 from storage.search.vectors.space import Space
 from storage.search.vectors.spaces import VectorSpaces

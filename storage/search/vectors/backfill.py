@@ -20,7 +20,6 @@ from storage.vector_codec import read_vectors
 FETCH_ROWS = 8_192
 TOKEN_ROWS = 512
 """Token vectors are some kilobytes a row."""
-BUFFER_LIMIT = "96MB"
 _TABLES = ("embeddings", "passages")
 _OF_MODEL = "WHERE space = ? AND model_id = ? AND dim = ?"
 
@@ -121,18 +120,3 @@ def _in_chunks(
         ).fetchnumpy()
         if len(chunk["label"]):
             yield chunk
-
-
-def release_buffers(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Make DuckDB free the buffers of the vectors that were read (200 MB per 100,000).
-
-    The indexes have copies of them.
-    """
-    limit = cursor.execute("SELECT current_setting('memory_limit')").fetchone()
-    try:
-        cursor.execute(f"SET memory_limit = '{BUFFER_LIMIT}'")
-    except duckdb.OutOfMemoryException:
-        pass  # somebody reads at the moment: what could go has gone
-    finally:
-        if limit is not None:
-            cursor.execute(f"SET memory_limit = '{limit[0]}'")

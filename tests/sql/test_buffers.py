@@ -1,0 +1,44 @@
+"""What DuckDB keeps in memory of its file goes after a large intake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage import buffers, writer
+from storage.database import Database
+from storage.migrate import migrate
+from storage.writer import Changes, Writer
+from streams.clock import SystemClock
+
+ROWS = [{"number": number, "text": f"{number:064}" * 4} for number in range(10_000)]
+
+
+def kept_mb(database: Database) -> float:
+    """What DuckDB has in memory of tables, in MB."""
+    tags = "('BASE_TABLE', 'IN_MEMORY_TABLE', 'OVERFLOW_STRINGS')"
+    query = f"SELECT sum(memory_usage_bytes) FROM duckdb_memory() WHERE tag IN {tags}"
+    [kept] = database.cursor().execute(query).fetchone() or [0]
+    return float(kept) / 1e6
+
+
+def test_after_a_large_intake_what_duckdb_keeps_in_memory_goes_and_every_row_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RELEASE_ROWS", 2 * len(ROWS))
+    monkeypatch.setattr(buffers, "BUFFER_LIMIT", "1MB")
+    database = Database(tmp_path)
+    migrate(database.cursor(), SystemClock().now())
+    database.cursor().execute("CREATE TABLE texts (number INTEGER, text VARCHAR)")
+    filling = Writer(database)
+    filling.commit(Changes(appended={"texts": ROWS}))
+    filling.checkpoint()
+    few = kept_mb(database)
+    filling.commit(Changes(appended={"texts": ROWS}))
+    filling.checkpoint()
+    assert kept_mb(database) < 1 < few
+    count = "SELECT count(*), count(DISTINCT text), max(length(text)) FROM texts"
+    assert database.cursor().execute(count).fetchone() == (20_000, 10_000, 256)
+    filling.close()
+    database.close()
