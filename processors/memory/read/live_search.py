@@ -63,7 +63,7 @@ def _living(
 def _ended(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, record_ids: Collection[str]
 ) -> Collection[str]:
-    """What has ended of a namespace, these records at least: where it is not much, it is read once a commit."""
+    """What has ended of these records; all of the namespace, read once a commit, where it is not much."""
     known = indexes.records.cached(cursor, ("ended", namespace), lambda last, rows: read_all_ended(cursor, namespace))
     return read_ended(cursor, namespace, sorted(record_ids)) if known is None else known
 
