@@ -52,8 +52,14 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start nodes as processes are a suite of their own: the quick one stays quick."""
+    """Tests that start nodes as processes are a suite of their own: the quick one stays quick.
+
+    A search at random is never run again: what it found once it may not find twice.
+    """
     for item in items:
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.flaky(reruns=0))
         if "/tests/e2e/" in str(item.path) or item.path.name == "test_pump.py":
             item.add_marker(pytest.mark.process)

@@ -98,3 +98,21 @@ def test_where_the_quick_suite_was_counted_the_gate_adds_the_other_one(monkeypat
     assert [step[1:] for step in steps] == [
         quick, process, ("-m", "coverage", "combine", "--quiet"), ("-m", "coverage", "report")
     ]  # fmt: skip
+
+
+def test_the_gate_runs_nothing_again_that_kills_processes_or_breaks_brokers() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    again, once = script[script.index("--reruns") :].split("unset PYTEST_ADDOPTS\n")
+    assert re.findall(r"dev\.py (\w+)", again) == ["test", "test", "coverage"]
+    assert not re.findall(r'-m "(?!hypothesis and)', again)
+    for suite in ("conformance", '"kafka and not crash"', '"crash and not kafka"', '"crash and kafka"'):
+        assert f"-m {suite}" in once
+
+
+def test_a_search_at_random_is_never_run_again(request: pytest.FixtureRequest) -> None:
+    items = request.session.items
+    for item in items:
+        marker = item.get_closest_marker("flaky")
+        assert (marker is not None and marker.kwargs == {"reruns": 0}) == (
+            item.get_closest_marker("hypothesis") is not None
+        )
