@@ -163,6 +163,7 @@ def test_what_one_session_keeps_comes_with_the_prompt_of_the_next_and_both_land_
     assert DECISION in given, "the brief of the session's start"
     assert FACT in given, "what bears on the prompt"
     wait_for_transcript(project, third)
+    settle(thalweg)
     given_tokens = dict(thalweg.sql(f"SELECT hook, tokens FROM injections WHERE session_id = '{third}'"))
     assert given_tokens.keys() == {"SessionStart", "UserPromptSubmit"} and max(given_tokens.values()) <= 800
 
@@ -188,7 +189,7 @@ def test_after_a_kill_of_the_node_a_prompt_goes_through_and_the_next_session_is_
     _, api = project.run("What now?")
     assert DECISION in context_of(api.turns[0])
     prompts = "SELECT count(*) FROM session_events WHERE event_type = 'hook.UserPromptSubmit'"
-    assert thalweg.sql(prompts) == [[4]], "each was taken, by whichever node"
+    wait_until(lambda: thalweg.sql(prompts) == [[4]], "each was taken, by whichever node")
 
 
 def test_after_a_compaction_the_model_is_told_again_what_the_session_was_asked(

@@ -129,14 +129,14 @@ def test_what_one_session_keeps_comes_with_the_prompt_of_the_next_which_lands_wh
     given, session = told(api), ended["session_id"]
     assert DECISION in given, "the brief of the session's start"
     assert FACT in given, "what bears on the prompt"
-    given_tokens = dict(thalweg.sql(f"SELECT hook, tokens FROM injections WHERE session_id = '{session}'"))
-    assert given_tokens.keys() == {"SessionStart", "UserPromptSubmit"} and max(given_tokens.values()) <= 800
-
     [transcript] = (tmp_path / ".claude" / "projects").glob(f"*/{session}.jsonl")
     of_session = f"FROM session_events WHERE session_id = '{session}'"
     lines = len(set(transcript.read_text().splitlines()))
     landed = f"SELECT count(*) {of_session} AND NOT starts_with(event_type, 'hook.')"
     wait_until(lambda: thalweg.sql(landed) == [[lines]], f"the {lines} lines of the transcript are imported at the end")
+    settle(thalweg)
+    given_tokens = dict(thalweg.sql(f"SELECT hook, tokens FROM injections WHERE session_id = '{session}'"))
+    assert given_tokens.keys() == {"SessionStart", "UserPromptSubmit"} and max(given_tokens.values()) <= 800
     assert thalweg.sql(f"SELECT role, text {of_session} AND event_type = 'assistant'") == [["assistant", "Done."]]
     hooks = {name for (name,) in thalweg.sql(f"SELECT DISTINCT event_type {of_session}")}
     assert {"hook.SessionStart", "hook.UserPromptSubmit", "hook.SessionEnd"} <= hooks
@@ -157,7 +157,7 @@ def test_without_a_node_and_after_its_kill_a_prompt_goes_through_and_the_next_se
     _, api = project.run("What now?")
     assert DECISION in told(api)
     prompts = "SELECT count(*) FROM session_events WHERE event_type = 'hook.UserPromptSubmit'"
-    assert thalweg.sql(prompts) == [[3]], "each was taken, by whichever node"
+    wait_until(lambda: thalweg.sql(prompts) == [[3]], "each was taken, by whichever node")
 
 
 def test_in_the_evening_a_model_is_told_what_was_decided_in_the_morning_and_nothing_of_another_project(

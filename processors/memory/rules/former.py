@@ -7,9 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from processors.memory.rules.statement import STATEMENTS, Statement, is_content, stem
-from processors.memory.rules.vocabulary import AS_GIVEN_UP, AT, CUTS, HAVE, LEAVING, RESTRICTS, TAKING, TURNS
+from processors.memory.rules.vocabulary import (
+    AS_GIVEN_UP,
+    AT,
+    CUTS,
+    HAVE,
+    LEAVING,
+    RESTRICTS,
+    TAKING,
+    TAKING_OVER,
+    TURNS,
+)
 
 
 def gives_up(older: Statement, newer: Statement) -> bool:
@@ -71,7 +82,7 @@ def _given_up(words: tuple[str, ...]) -> Sequence[frozenset[str]]:
             found.append(_named_before(words, place))
         elif word == "from" and "to" in words[place:] and any(stem(one) in TURNS for one in words):
             found.append(contents(words[place + 1 : words.index("to", place)]))
-        elif word == "from" and (TAKING & set(words) or _has(words, "took", "over")):
+        elif word == "from" and (TAKING & set(words) or _takes_over(words)):
             found.append(_object(words, place + 1))
         elif (
             word == "longer"
@@ -86,8 +97,8 @@ def _given_up(words: tuple[str, ...]) -> Sequence[frozenset[str]]:
     return found
 
 
-def _has(words: Sequence[str], *phrase: str) -> bool:
-    return any(tuple(words[place : place + len(phrase)]) == phrase for place in range(len(words)))
+def _takes_over(words: Sequence[str]) -> bool:
+    return any(word in TAKING_OVER and after == "over" for word, after in pairwise(words))
 
 
 def _object(words: Sequence[str], start: int) -> frozenset[str]:

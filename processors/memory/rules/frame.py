@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from processors.memory.rules.statement import BE, STATEMENTS, Statement, is_content, measure, stem
-from processors.memory.rules.verbs import ALIKE_VERBS, MODALS, VERBS
+from processors.memory.rules.verbs import ALIKE_VERBS, BEGIN, END, MODALS, VERBS
 from processors.memory.rules.vocabulary import PARTICIPLES
 from processors.memory.rules.words import word_set
 
@@ -171,6 +171,11 @@ def akin(one: str, other: str) -> bool:
 def verbs_alike(one: str, other: str) -> bool:
     """Whether two verbs say the same of a thing: `store` and `keep`."""
     return akin(one, other) or any(one in some and other in some for some in ALIKE_VERBS)
+
+
+def are_both_ends(one: str, other: str) -> bool:
+    """Whether one says when a thing begins, the other when it is over."""
+    return (one in BEGIN and other in END) or (one in END and other in BEGIN)
 
 
 def without(some: Collection[str], others: Collection[str]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from processors.memory.rules.frame import OBJECT, Frame, Phrase, akin, frame_of, verbs_alike, without
+from processors.memory.rules.frame import OBJECT, Frame, Phrase, akin, are_both_ends, frame_of, verbs_alike, without
 from processors.memory.rules.occasion import is_doing, is_talk, is_told
 from processors.memory.rules.statement import BE, Statement, is_content, measure, stem
 from processors.memory.rules.verbs import (
@@ -90,6 +90,8 @@ class Comparison:
         if not (self.left and self.added) and not self._is_opposed_by_verb:
             return False
         if _numbered(self.a) != _numbered(self.b) or not self._is_about_the_same:
+            return False
+        if are_both_ends(self.a.verb, self.b.verb) and self._are_measured:
             return False
         if self._is_opposed or self._has_other_means:
             return True

@@ -40,6 +40,8 @@ _FREQUENCIES = {
 }
 _WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 _MONTHS = word_set("january february march april june july august september october november december")
+_BEFORE_MONTH = word_set("in to until till by since from before after of early late mid")
+"""After these `may` is the month."""
 _SPANS = word_set("second minute hour day night week month quarter year morning evening afternoon weekend")
 _DROPPED = word_set(
     "a an the our we you this that these those it its there please usually still just all always dr mr mrs ms prof"
@@ -58,6 +60,8 @@ _PLANS = word_set(
     "gonna wanna let let's whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests "
     "suggested idea"
 )
+_CHOICES = (("we", "may"), ("i", "may"))
+"""`We may use X` leaves open whether it comes to that."""
 _POSSESSIVES = word_set("my our the your his her their")
 _QUESTIONS = word_set(
     "should what which who whose whom when where why how do does did can shall will would could is are"
@@ -196,7 +200,7 @@ class Statement:
                 found += ["can", "not"]
             elif token.endswith("n't"):
                 found += [token[:-3], "not"]
-            elif token == "may" and found and found[-1][0].isdigit():
+            elif token == "may" and found and (found[-1][0].isdigit() or found[-1] in _BEFORE_MONTH):
                 found.append("month-5")
             elif token[0].isdigit():
                 found.append(token.replace(" ", "") if token[-1] == "m" else re.sub(r",(?=\d{3}(?:\D|$))", "", token))
@@ -243,6 +247,7 @@ class Statement:
             and not words & _PLANS
             and not words & _COMPARISONS
             and self.raw[-1] != "too"
+            and self.raw[:2] not in _CHOICES
             and not any(_follows(self.raw, *phrase) for phrase in (("as", "well"), ("plan", "to"), ("plans", "to")))
         )
 

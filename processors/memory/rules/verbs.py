@@ -66,3 +66,5 @@ ALIKE_VERBS = tuple(
     )
 )
 """Verbs, and nouns of them, that say the same of a thing."""
+BEGIN = word_set("begin start open launch")
+END = word_set("end stop clos finish expir last")

@@ -92,6 +92,8 @@ PROPERTIES = word_set(
 QUALITY_ENDINGS = ("ful", "ive", "ous", "able", "ible", "less", "ish", "ic", "ing", "y")
 AS_GIVEN_UP = (("instead", "of"), ("rather", "than"), ("in", "place", "of"))
 TAKING = word_set("inherited")
+TAKING_OVER = word_set("took takes taken taking")
+"""Before `over … from`."""
 LEAVING = word_set("left quit stopped dropped abandoned removed deleted retired gone closed")
 NEWER_THAN = word_set("again only cheaper faster slower larger smaller longer shorter higher lower")
 """What says of a value that there was another one before."""
