@@ -56,10 +56,12 @@ def fit(
     query = arguments.get(truncation.query) if truncation.query else None
     rows = {name: part for name, part in body.items() if _is_rows(part)}
     rest = _rest({name: part for name, part in body.items() if name not in rows}, truncation, query, near)
-    lists = {name: [_row(row, truncation.of(name), query, near) for row in some] for name, some in rows.items()}
+    sized = {name: [_row(row, truncation.of(name), query, near) for row in some] for name, some in rows.items()}
+    lists = {name: [row for row, _ in some] for name, some in sized.items()}
     if any(isinstance(some[0], list) and some != lists[name] for name, some in rows.items()):
         rest["truncated"] = True
-    kept = _within(lists, most - size_of(rest))
+    sizes = {name: [size + 1 for _, size in some] for name, some in sized.items()}
+    kept = _within(lists, sizes, most - size_of(rest))
     fitting = {name: kept[name] if name in kept else rest[name] for name in body} | rest | kept
     count, offset = sum(map(len, kept.values())), arguments.get("offset")
     if count == sum(map(len, rows.values())):
@@ -87,13 +89,16 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, str) and len(value) > MAX_TEXT
 
 
-def _row(row: Any, texts: Texts, query: str | None, near: Near) -> Any:
-    """A row with passages in place of its long texts, of at most about MAX_ROW characters."""
-    if size_of(row) <= MAX_TEXT:  # then no text in it is longer
-        return row
-    if not isinstance(row, Mapping):
-        return _squeezed(row)
-    return _squeezed(_with_passages(row, texts, MAX_TEXT, query, near), texts)
+def _row(row: Any, texts: Texts, query: str | None, near: Near) -> tuple[Any, int]:
+    """A row with passages in place of its long texts, of at most about MAX_ROW characters; and its size."""
+    size = size_of(row)
+    if size <= MAX_TEXT:  # then no text in it is longer
+        return row, size
+    if isinstance(row, Mapping):
+        fitting = _squeezed(_with_passages(row, texts, MAX_TEXT, query, near), texts)
+    else:
+        fitting = _squeezed(row)
+    return fitting, size_of(fitting)
 
 
 def _rest(rest: Mapping[str, Any], truncation: Truncation, query: str | None, near: Near) -> dict[str, Any]:
@@ -170,9 +175,11 @@ def _inner(value: Any, characters: int, entries: int) -> Any:
     return _cut(value, characters, entries)
 
 
-def _within(lists: Mapping[str, list[Any]], most: int) -> dict[str, list[Any]]:
-    """The lists without their last rows, as few as it takes: the largest list gives first, and keeps one."""
-    sizes = {name: [size_of(row) + 1 for row in rows] for name, rows in lists.items()}
+def _within(lists: Mapping[str, list[Any]], sizes: Mapping[str, list[int]], most: int) -> dict[str, list[Any]]:
+    """The lists without their last rows, as few as it takes: the largest list gives first, and keeps one.
+
+    `sizes`: of each row, with what stands between two; those of rows that go are taken from it.
+    """
     totals = {name: sum(some) for name, some in sizes.items()}
     while sum(totals.values()) > most:
         largest = max(totals, key=lambda name: (len(sizes[name]) > 1, totals[name]))

@@ -6,12 +6,14 @@ added, so that a node that was killed resumes where it was; another model's is b
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import duckdb
+import numpy as np
 
 from processors.context_graph.read.memory_texts import FingerprintCache, MemoryTexts, feature_space, read_documents
 from processors.embedding.model import Embedder, TokenEmbedder
@@ -56,25 +58,21 @@ class FeatureFilling:
             self._features.serve(*self._opened)
             self._reached, self._waiting = NOTHING, []
         file = self._opened[1]
-        new = await self._read(self._new)
-        fresh = [memory for memory in new if memory[1] not in file]
+        fresh = await self._read(functools.partial(self._new, file))
         asked, self._waiting = fresh + self._waiting[:WAITING], self._waiting[WAITING:]
         await self._fill(file, embedder, asked, len(asked) + len(self._waiting))
 
     async def _checked(self, space: str) -> VectorFile:
         """The file of a space without the rows of what the table does not have, or has otherwise."""
-        file = self._features.open(space)
+        file = await asyncio.to_thread(self._features.open, space)
         labels = file.labels().tolist()
         for start in range(0, len(labels), CHECKED):
-            some = labels[start : start + CHECKED]
-            stored = await self._read(functools.partial(read_documents, labels=some))
-            digests = {one.label: one.digest for one in stored}
-            file.remove([*file.stale(digests), *(label for label in some if label not in digests)])
+            await self._read(functools.partial(_remove_stale, file, labels[start : start + CHECKED]))
         file.forget_digests()
         return file
 
-    def _new(self, cursor: duckdb.DuckDBPyConnection) -> list[Memory]:
-        """The memories that were stored since the last look."""
+    def _new(self, file: VectorFile, cursor: duckdb.DuckDBPyConnection) -> list[Memory]:
+        """The memories that were stored since the last look and have no row."""
         (count,) = counts(cursor, TABLE)
         if count == self._reached.rows:
             return []
@@ -82,8 +80,11 @@ class FeatureFilling:
         if found is None:  # the table was rebuilt: at the next look all of it is new
             self._reached = NOTHING
             return []
-        self._reached = found[1]
-        return [(namespace, label) for namespace, label in found[0]]
+        memories, self._reached = found
+        has_row = np.isin([label for _, label in memories], file.labels())
+        return [
+            (namespace, label) for (namespace, label), has in zip(memories, has_row.tolist(), strict=True) if not has
+        ]
 
     async def _fill(
         self, file: VectorFile, embedder: Embedder | None, memories: Sequence[Memory], lacking: int
@@ -120,3 +121,10 @@ class FeatureFilling:
 
     async def _read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         return await self._running.store.reader.run(query)
+
+
+def _remove_stale(file: VectorFile, labels: Sequence[int], cursor: duckdb.DuckDBPyConnection) -> None:
+    """Remove the rows of those labels that the table does not have, or has otherwise."""
+    digests = {one.label: one.digest for one in read_documents(cursor, labels)}
+    if gone := [*file.stale(digests), *(label for label in labels if label not in digests)]:
+        file.remove(gone)

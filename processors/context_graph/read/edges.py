@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from processors.context_graph.rules.edges import Edge, Key, living
+from processors.context_graph.rules.edges import KINDS, Edge, Key, ends_of, living
 from storage.statements import execute, marks
 
 if TYPE_CHECKING:
     import duckdb
 
+EDGES = "context_edges"
 _EDGES = (
     "SELECT source_id, target_id, kind, weight, confidence, evidence::VARCHAR FROM context_edges "
     "WHERE namespace = ? AND NOT is_removed AND weight > 0"
@@ -46,6 +47,18 @@ def edges_among(
     """
     successors = read_successors(cursor, namespace) if has_ends else {}
     return _read_at(cursor, namespace, memory_ids, None, ("source_id",), successors, is_within=True)
+
+
+def may_be_joined(
+    namespace: str, memory_id: str, others: Collection[str], may_hold: Callable[[str, tuple[str, ...]], bool]
+) -> bool:
+    """Whether there may be an edge between a memory and one of the others.
+
+    `may_hold`: False of a table and a primary key that the store surely has no row for. Merges are not considered.
+    """
+    pairs = [pair for other in others for pair in ((memory_id, other), (other, memory_id))]
+    keys = {(namespace, *ends_of(*pair, kind), kind) for kind in KINDS for pair in pairs}
+    return any(may_hold(EDGES, key) for key in keys)
 
 
 def _read_at(

@@ -165,6 +165,10 @@ class Relations:
                 self._kinds.append(row[2])
         self._kind_of.extend(entities, np.array([numbers[row[2]] for row in rows], np.int64))
 
+    def stands_for_others(self, labels: Sequence[int]) -> bool:
+        """Whether any of these records stands for one that was merged into it."""
+        return any(label in self._members for label in labels)
+
     def neighbours(self, parents: Sequence[int]) -> dict[int, int]:
         """label -> the place (0 = best) of its best parent, best first, of one parent the newest first.
 
