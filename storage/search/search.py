@@ -119,6 +119,7 @@ def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], deg
             sides={side: places[label] for side, places in sides.items() if label in places},
             parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
             passage=passages.passage(fits.get(label, label)),
+            coverage=scored.coverage.get(label),
             **others[label],
             **_changes(context, label),
         )

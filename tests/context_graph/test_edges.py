@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from processors.context_graph.read.edges import edges_of, read_edges
-from processors.context_graph.rules.edges import Edge, living
+from processors.context_graph.read.edges import edges_of, may_be_joined, read_edges
+from processors.context_graph.rules.edges import KINDS, Edge, living
 from streams.codec import encode
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
 from streams.event_types.context_ends import MEMORIES_MERGED
@@ -136,3 +136,16 @@ def test_edges_follow_merges_wherever_they_are_read(node: EmbeddingNode, namespa
     cursor = node.store.database.cursor()
     for asked in ("z", ids[0]):
         assert edges_of(cursor, namespace, [asked]) == [Edge("c", "z", "similar", 0.9)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ends", [("m", "n"), ("n", "m")])
+def test_what_an_edge_joins_is_known_without_a_query(
+    node: EmbeddingNode, namespace: str, kind: str, ends: tuple[str, str]
+) -> None:
+    tell(node, namespace, EDGES_CHANGED, {"dream_id": "d", "changes": [edge(*ends, kind)]})
+    may_hold = node.store.writer.may_hold
+    assert may_be_joined(namespace, "m", ["a", "n", "z"], may_hold)
+    assert may_be_joined(namespace, "n", ["m"], may_hold)
+    assert not may_be_joined(namespace, "m", ["a", "z"], may_hold)
+    assert not may_be_joined(f"{namespace} too", "m", ["n"], may_hold)

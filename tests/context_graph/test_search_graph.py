@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 
 from mcp_ingress.door import Request
 from mcp_ingress.toolsets.context_graph.memory_arguments import MAX_CONTENT_BYTES
-from processors.context_graph.read.nearness import nearness_of
+from processors.context_graph.read.nearness import nearness_of, nearness_of_hits
 from processors.context_graph.rules.memories import query_vector_id
 from processors.embedding.model import TokenEmbedder, encode_query
 from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.search import search
 from streams.event_types.context_graph import MAX_RECALLED, MEMORY_RECALLED
 from tests.context_graph.conftest import ModelNode
 from tests.context_graph.test_store_memory import FIBONACCI
@@ -84,6 +86,21 @@ async def test_similarity_is_the_mean_over_the_content_tokens_of_the_query(model
     expected = float(matches.rows[0][tokens.content].mean())
     assert nearness_of(model_node.indexes, query, [label])[label].similarity == pytest.approx(expected, abs=1e-5)
     assert abs(expected - float(matches.rows[0].mean())) > 0.01
+
+
+async def test_the_similarity_that_a_search_has_computed_is_that_of_the_two_texts(model_node: ModelNode) -> None:
+    agent = Agent(model_node)
+    for content in (KURAMOTO, "Oscillators tick.", LEAK, " ".join([KURAMOTO, LEAK] * 60)):
+        await agent.call("store_memory", content=content)
+    embedder, cursor = model_node.embedder, model_node.store.database.cursor()
+    assert embedder is not None
+    vector, tokens = encode_query(embedder, "coupled oscillators")
+    query = Query("coupled oscillators", vector, Filter("default"), 10, tokens, embedder.info.space)
+    hits = search(cursor, model_node.indexes, query).hits
+    assert len(hits) > 2 and all(hit.coverage is not None for hit in hits)
+    again = nearness_of(model_node.indexes, query, [hit.label for hit in hits])
+    assert nearness_of_hits(model_node.indexes, query, hits) == again
+    assert nearness_of_hits(model_node.indexes, query, [replace(hit, coverage=None) for hit in hits]) == again
 
 
 async def test_what_was_stored_several_times_is_one_row_that_says_so(agent: Agent) -> None:

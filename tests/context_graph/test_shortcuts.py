@@ -14,6 +14,7 @@ from processors.context_graph.rules.edges import Edge, EdgeChange
 from processors.context_graph.rules.shortcuts import Shortcut, Traversal, candidates
 from streams.codec import encode
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
+from streams.event_types.context_ends import MEMORIES_MERGED
 from streams.event_types.context_graph import MEMORY_RECALLED
 from streams.events import Event, event_types
 from tests.talos.embedding_node import EmbeddingNode
@@ -138,6 +139,23 @@ async def test_a_search_says_over_which_results_it_came_and_a_dream_shortens_wha
     rows = (await walker.call("search_graph", query=words[0]))["results"]
     assert [row["fingerprintId"] for row in rows] == ids, "an edge alone changes no order"
     assert "path" not in rows[3]
+
+
+async def test_a_path_leads_over_what_stands_for_merged_memories(walker: Agent, node: EmbeddingNode) -> None:
+    query = "lantern keeper polishes brass"
+    texts = [f"{query} {query}", "lantern keeper polishes", "lantern keeper polishes often", "lantern keeper"]
+    first, *merged, last = [(await walker.call("store_memory", content=text))["fingerprintId"] for text in texts]
+    tell(node, EDGES_FOUND, {"edges": [
+        {"source_id": one, "target_id": other, "kind": "causal", "weight": 0.8, "confidence": 0.9}
+        for one, other in ((first, merged[0]), (merged[1], last))
+    ]})  # fmt: skip
+    rows = (await walker.call("search_graph", query=query))["results"]
+    assert rows[0]["fingerprintId"] == first and not any("path" in row for row in rows)
+    group = {"memory_id": "whole", "content": " | ".join(texts[1:3]), "merged_from": merged}
+    tell(node, MEMORIES_MERGED, {"groups": [group]})
+    rows = (await walker.call("search_graph", query=query))["results"]
+    paths = {row["fingerprintId"]: row.get("path") for row in rows}
+    assert paths == {first: None, "whole": None, last: [first, "whole", last]}
 
 
 async def test_each_request_counts_a_path_once(walker: Agent, node: EmbeddingNode) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call, Search
@@ -26,13 +26,14 @@ from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.edges import edges_among, may_be_joined
 from processors.context_graph.read.fingerprints import FingerprintReader, UnencodedText
 from processors.context_graph.read.goals import Purposes, read_north_star
-from processors.context_graph.read.nearness import Nearness, nearness_of
+from processors.context_graph.read.nearness import Nearness, nearness_of_hits
 from processors.context_graph.read.teleology import OF_A_VIEW, mean_alignment, purpose, purpose_vectors
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.corrections import NONE, REORDERED, Correction
 from processors.context_graph.rules.memories import TOOLSET
 from processors.context_graph.rules.strategies import dominant_views, purpose_similarity
 from processors.context_graph.rules.views.alignment import alignments
+from processors.context_graph.rules.views.catalogue import COUNT
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.workspace import WHOLE
 from processors.embedding.query import EncodedQuery
@@ -52,6 +53,7 @@ from streams.ids import document_label
 MAX_QUERY = 10_000
 DIGITS = 3
 """Of an alignment in an answer."""
+_VIEWS = tuple(f"E{number}" for number in range(1, COUNT + 1))
 Row = dict[str, Any]
 
 
@@ -202,7 +204,7 @@ def _near_enough(
 ) -> tuple[list[SearchHit], Mapping[int, Nearness]]:
     """The best hits of at least this similarity, and the nearness of each by its label."""
     looked_at = ranked.hits if least > 0 else ranked.hits[: query.limit]
-    nearness = nearness_of(indexes, query, [hit.label for hit in looked_at])
+    nearness = nearness_of_hits(indexes, query, looked_at)
     hits = [hit for hit in looked_at if nearness[hit.label].similarity >= least]
     return hits[: query.limit], nearness
 
@@ -225,9 +227,10 @@ def _compared(
     aligned = alignments(asked, stored)
     purposes = purpose_vectors(prepared.towards, [asked, *stored])
     similar, dominant = purpose_similarity(purposes[0], purposes[1:]), dominant_views(aligned)
+    shown = np.round(aligned.astype(np.float64), DIGITS).tolist()
     return {
         str(one.memory_id): {
-            "views": _said(aligned[place].tolist()),
+            "views": {view: value for view, value in zip(_VIEWS, shown[place], strict=True) if value == value},
             "purposeAlignment": round(float(similar[place]), DIGITS),
             "dominantEmbedder": f"E{dominant[place] + 1}",
             "thetaToNorthStar": round(mean_alignment(purposes[place + 1]), DIGITS),
@@ -258,10 +261,6 @@ def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:
     is_adjusted = call.services.may_hold(MODULATORS, (call.namespace,))
     is_broadcast = call.services.may_hold(WORKSPACES, (call.namespace, session_id))
     return read_attention(cursor, call.namespace, session_id, moment(call)) if is_adjusted or is_broadcast else NEUTRAL
-
-
-def _said(aligned: Sequence[float]) -> dict[str, float]:
-    return {f"E{number}": round(value, DIGITS) for number, value in enumerate(aligned, 1) if not math.isnan(value)}
 
 
 class _MemoryRow(NamedTuple):

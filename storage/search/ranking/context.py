@@ -61,7 +61,8 @@ class SearchContext:
 class Scored:
     """The candidates: (n,) labels, sorted, with their scores, and what each side adds to these.
 
-    `fits`: document -> the label of its passage that fits best, where token vectors tell.
+    `fits`: document -> the label of its passage that fits best, where token vectors tell. `coverage`: how much of the
+    query these say (`storage.search.vectors.space.coverage`).
     """
 
     labels: np.ndarray
@@ -69,3 +70,4 @@ class Scored:
     parts: Parts
     sides: Sides
     fits: dict[int, int] = field(default_factory=dict)
+    coverage: dict[int, float] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from storage.search.ranking.context import SearchContext
 from storage.search.ranking.dates import nearness
 from storage.search.ranking.weights import Evidence
 from storage.search.records.matches import Matches, scores_of
+from storage.search.vectors.space import coverage
 
 
 def collect_evidence(context: SearchContext, candidates: Candidates, keywords: Matches) -> Evidence:
@@ -37,11 +38,13 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         evidence.vector = space.document_similarities(query.vector, labels)
         evidence.background = background(space.similarities, query.vector, context.allowed.labels)
         tokens = None if query.tokens is None else space.match_tokens(query.tokens, query.vector, labels)
-    if tokens is not None:
+    if tokens is not None and query.tokens is not None:
         evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights
         evidence.lengths, evidence.passages = tokens.lengths, tokens.passages
         fits = zip(labels[tokens.is_read].tolist(), tokens.fits[tokens.is_read].tolist(), strict=True)
         evidence.fits = dict(fits)
+        covered = coverage(query.tokens, tokens)[tokens.is_read]
+        evidence.coverage = dict(zip(labels[tokens.is_read].tolist(), covered.tolist(), strict=True))
     if candidates.dates:
         written = context.records.documents.dates(context.cursor, labels.tolist())
         days = [written[label][0].date() if label in written else None for label in labels.tolist()]

@@ -37,9 +37,10 @@ def read_changes(
 
     Of the records that state the same that one is named which stands for it.
     """
-    newer, older = (np.array(labels, np.int64) for labels in records.changed(label))
-    if not len(newer) and not len(older):
+    changed = records.changed(label)
+    if not any(changed):
         return [], []
+    newer, older = (np.array(labels, np.int64) for labels in changed)
     allowed = records.allowed(cursor, Filter(namespace))
     newer, still = allowed.of(newer), allowed.of(older)
     clusters = records.clusters

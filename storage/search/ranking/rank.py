@@ -30,7 +30,8 @@ def rank(context: SearchContext, nearest: Matches, keywords: Matches) -> Scored:
     evidence = collect_evidence(context, candidates, keywords)
     lates = late_scores(evidence)
     parts = score_parts(evidence, lates)
-    return Scored(candidates.labels, totals(parts), parts, _all_sides(candidates, evidence, lates), evidence.fits)
+    sides = _all_sides(candidates, evidence, lates)
+    return Scored(candidates.labels, totals(parts), parts, sides, evidence.fits, evidence.coverage)
 
 
 def _all_sides(candidates: Candidates, evidence: Evidence, lates: np.ndarray) -> Sides:

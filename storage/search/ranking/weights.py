@@ -121,6 +121,8 @@ class Evidence:
     """What searches returned together, both by number."""
     fits: dict[int, int] = field(default_factory=dict)
     """Document -> the label of its passage that matches the tokens best."""
+    coverage: dict[int, float] = field(default_factory=dict)
+    """Document -> how much of the query it says, by its tokens."""
 
     def __post_init__(self) -> None:
         nowhere = {

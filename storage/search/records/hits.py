@@ -30,6 +30,7 @@ class SearchHit:
     `also`: (kind, id) of other records that state the same, newest first; `times`: how often it was stated.
     `earlier`: (kind, id) of records of which it changes what they say; `disputed_by`: of those that change what it
     says, or are in an open tension with it, whose ids `tensions` has. `superseded_by`: what holds in its place now.
+    `coverage`: how much of the query it says, None where its token vectors were not compared.
     """
 
     label: int
@@ -51,6 +52,7 @@ class SearchHit:
     disputed_by: Sequence[tuple[str, str]] = ()
     tensions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     superseded_by: tuple[str, str] | None = None
+    coverage: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

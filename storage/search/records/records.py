@@ -162,10 +162,12 @@ class Records:
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
-        stating = self.clusters.beside(label)
+        stating, relations = self.clusters.beside(label), self._relations
+        if not any(same in relations.newer or same in relations.older for same in stating):
+            return [], []
         newer, older = (
             list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
-            for by_label in (self._relations.newer, self._relations.older)
+            for by_label in (relations.newer, relations.older)
         )
         return newer, older
 

@@ -30,6 +30,17 @@ class TokenMatches(NamedTuple):
     passages: np.ndarray
 
 
+def coverage(query: Tokens, matches: TokenMatches) -> np.ndarray:
+    """(n,) how much of a query each document says; NaN without token vectors.
+
+    The mean over its content tokens of the best cosine; over all of one that has none.
+    """
+    content = query.content if query.content.any() else np.ones(len(query.ids), bool)
+    covered = np.full(len(matches.is_read), np.nan)
+    covered[matches.is_read] = matches.rows[matches.is_read][:, content].mean(axis=1)
+    return covered
+
+
 class Space(Protocol):
     """The vectors of one model by label, and how near they are to a query's. Any number of threads search.
 
