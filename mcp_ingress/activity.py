@@ -20,16 +20,22 @@ class Activity:
         self._monotonic = monotonic
         self._began = monotonic()
         self._seconds: dict[str, deque[int]] = {}
+        self._called_at = -math.inf
         self.on_call: list[Callable[[str], None]] = []
         """What is told the namespace of each call, at once."""
 
     def note(self, namespace: str) -> None:
         """A call that stores or recalls has come."""
-        seconds, now = self._seconds.setdefault(namespace, deque(maxlen=KEPT)), int(self._monotonic())
+        self._called_at = self._monotonic()
+        seconds, now = self._seconds.setdefault(namespace, deque(maxlen=KEPT)), int(self._called_at)
         if not seconds or seconds[-1] < now:
             seconds.append(now)
         for told in self.on_call:
             told(namespace)
+
+    def since_call_s(self) -> float:
+        """For how many seconds no namespace was called."""
+        return self._monotonic() - self._called_at
 
     def share(self, namespace: str) -> float:
         """The share of the last minute's seconds with a call, 0 to 1."""

@@ -125,3 +125,4 @@ def test_nobody_dreams_while_somebody_works() -> None:
     assert waits_for(0.0, 600.0, 1799.0) == "cooldown"
     assert waits_for(0.0, 600.0, 1800.0) is None
     assert waits_for(0.0, 600.0, None) is None
+    assert waits_for(0.0, 600.0, -1.0) is None, "a dream of the future counts as none"

@@ -3,86 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_ingress.activity import Activity
-from mcp_ingress.door import Request, Visitor
-from mcp_ingress.toolsets.context_graph.dreams import Dreams
+from mcp_ingress.door import Visitor
 from streams import failpoints
-from streams.codec import decode, encode
 from streams.event_types.context_dreams import DREAM_REQUESTED
-from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
-from streams.event_types.context_graph import MEMORY_RECALLED
-from streams.events import Event, event_types
-from streams.positions import Freshness, Partition
-from streams.topics import DERIVED
+from streams.event_types.context_edges import EDGES_CHANGED
+from tests.context_graph.sleeper import Sleeper
 from tests.patience import SOON_S
 from tests.schema import migrated_home
 from thalweg.process.node import Node
 from thalweg.settings import Settings
-
-
-class Sleeper:
-    """An agent of a whole node, which can also put facts on its log."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.visitor = Visitor(node.running.door.local)
-        self._events = 0
-
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return (await self.node.running.door.call(self.visitor, Request(tool, arguments))).body
-
-    async def remember(self, *texts: str) -> list[str]:
-        """Keep them; returns their ids, once they have their vectors and what edges the stage finds."""
-        kept = [await self.call("store_memory", content=text) for text in texts]
-        token = Freshness.from_json(kept[-1]["freshness"])
-        assert await self.node.running.store.applied.wait(token, timeout_s=SOON_S, stages=("embed", "relate"))
-        return [one["fingerprintId"] for one in kept]
-
-    async def tell(self, event_type: str, data: dict[str, Any], namespace: str = "default") -> None:
-        """Put an event on the log; returns when it is applied."""
-        self._events += 1
-        event = Event(f"told-{self._events}", "producer", event_type, namespace, self.node.clock.now(), data)
-        record = encode(event_types()[event_type].topic, event)
-        token = Freshness.after(await self.node.log.publish([record]))
-        assert await self.node.running.store.applied.wait(token, timeout_s=SOON_S)
-
-    async def join(self, *edges: tuple[str, str, str, float]) -> None:
-        told = [
-            {"source_id": one, "target_id": other, "kind": kind, "weight": weight} for one, other, kind, weight in edges
-        ]
-        await self.tell(EDGES_FOUND, {"edges": told})
-
-    async def recall(self, query: str, ids: Sequence[str]) -> None:
-        results = [{"memory_id": one, "similarity": 0.9} for one in ids]
-        await self.tell(MEMORY_RECALLED, {"query_vector_id": query, "tool": "search_graph", "results": results})
-
-    async def rows(self, query: str) -> list[tuple[Any, ...]]:
-        return await self.node.running.store.reader.run(lambda cursor: cursor.execute(query).fetchall())
-
-    async def logged(self, event_type: str) -> list[Event]:
-        """What is on the log of derived facts, of one type."""
-        reader = await self.node.log.reader({Partition(DERIVED.name, 0): 0})
-        records = await reader.read(timeout_s=1.0, max_records=1000)
-        await reader.close()
-        return [logged.event for record in records for logged in decode(record) if logged.event.type == event_type]
-
-    @property
-    def dreams(self) -> Dreams:
-        return self.node.running.services.part(Dreams)
-
-
-@pytest.fixture
-async def sleeper(tmp_path: Path) -> AsyncIterator[Sleeper]:
-    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="hashing", partitions=1))
-    await node.start()
-    yield Sleeper(node)
-    await node.stop()
 
 
 async def test_a_forced_dream_wears_an_edge_that_nobody_used(sleeper: Sleeper) -> None:
@@ -151,6 +86,7 @@ async def test_nobody_dreams_while_somebody_works(sleeper: Sleeper) -> None:
     for _ in range(9):
         now[0] += 1.0
         activity.note("default")
+    now[0] += 1.0
     refused = await sleeper.call("trigger_dream")
     assert (refused["success"], refused["triggered"], refused["report"]) == (True, False, None)
     assert "0.15" in refused["reason"]
@@ -252,23 +188,13 @@ async def test_a_dream_of_a_former_process_is_finished(tmp_path: Path) -> None:
     await node.stop()
 
 
-async def dreamt(sleeper: Sleeper) -> dict[str, Any]:
-    """The report of a dream, however long it takes."""
-    await sleeper.call("trigger_dream", force=True)
-    async with asyncio.timeout(SOON_S):
-        while (status := await sleeper.call("get_dream_status"))["is_dreaming"]:
-            await asyncio.sleep(0.05)
-    report: dict[str, Any] = status["last_report"]
-    return report
-
-
 async def test_a_dream_that_fails_ends_itself_and_its_node_dreams_again(
     sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await slow(monkeypatch, sleeper)
     for name, value in (("_name", "mid_dream"), ("_left", 5), ("_kind", "raise")):
         monkeypatch.setattr(failpoints, name, value)
-    report = await dreamt(sleeper)
+    report = await sleeper.dreamt()
     assert (report["wake_reason"], report["completed"]) == ("error", False)
     assert report["nrem_report"]["completed"] is False
 
@@ -283,7 +209,7 @@ async def test_a_dream_that_fails_ends_itself_and_its_node_dreams_again(
     assert (last["dreaming"], last["last"]["dream"]["wake_reason"]) == ({}, "error")
 
     monkeypatch.undo()
-    assert (await dreamt(sleeper))["wake_reason"] == "cycle_complete"
+    assert (await sleeper.dreamt())["wake_reason"] == "cycle_complete"
     assert (await sleeper.call("get_dream_status"))["completed_cycles"] == 1
 
 
@@ -335,7 +261,7 @@ async def test_a_dream_merges_what_was_said_again_long_after(sleeper: Sleeper, m
         "The parser reads one line.",
         "the build of the shop is green",
     )
-    assert (await dreamt(sleeper))["nrem_report"]["memories_merged"] == 1
+    assert (await sleeper.dreamt())["nrem_report"]["memories_merged"] == 1
     assert {row[0] for row in await sleeper.rows("SELECT memory_id FROM context_ends")} == {old, new}
 
 

@@ -268,6 +268,16 @@ async def test_the_timer_observes_an_hour_once_enough_is_new_and_corrects_a_seve
     assert "correction" in (await agent.call("search_graph", query="invoice"))["results"][0]
 
 
+async def test_an_observation_of_the_future_keeps_no_hour_from_being_observed(
+    node: EmbeddingNode, agent: Agent, timer: Timer
+) -> None:
+    bootstrap(node, await keep(agent, INVOICES[:20]))
+    now = node.clock.time + HOUR
+    for at in (now + 480 * HOUR, now):
+        assert [(each.type, each.time) for each in await look(node, timer, at)] == [(DRIFT_OBSERVED, at)]
+    assert await look(node, timer, now) == []
+
+
 async def test_two_nodes_tell_the_same_of_an_hour(node: EmbeddingNode, agent: Agent, timer: Timer) -> None:
     await drifted(node, agent)
     now, other = node.clock.time + HOUR, timer_of(node, Settings())

@@ -23,7 +23,7 @@ from processors.context_graph.rules.ends import merged_id_of
 from processors.context_graph.rules.goals import background
 from processors.embedding.model import encode_documents
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
-from tests.context_graph.test_dreams import Sleeper
+from tests.context_graph.sleeper import Sleeper
 from tests.context_graph.test_edges import edge, tell
 from tests.context_graph.test_ends import merging, publish, stored
 from tests.context_graph.test_fingerprints import reader

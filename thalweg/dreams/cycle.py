@@ -1,6 +1,7 @@
 """One dream: NREM replays and prunes edges, REM makes new ones.
 
-It goes in slices of some milliseconds on a reader thread and rests as long as each took. What it changes it publishes
+It goes in slices of some milliseconds on a reader thread, rests as long as each took, and waits while others are
+called, but not for ever. What it changes it publishes
 in batches, whose ids are functions of the dream and their number: a dream that ends between two leaves a whole graph.
 """
 
@@ -11,6 +12,7 @@ import functools
 import hashlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -18,6 +20,7 @@ from typing import Any, TypeVar
 import duckdb
 import numpy as np
 
+from mcp_ingress.activity import Activity
 from mcp_ingress.toolsets.context_graph.dreams import Dream
 from processors.context_graph.read import dream_slices as slices
 from processors.context_graph.read import dreams as stored
@@ -33,6 +36,7 @@ from processors.context_graph.rules.dream_ids import SOURCE, fact_id
 from processors.context_graph.rules.edges import EdgeChange
 from processors.context_graph.rules.hebb import replay
 from processors.context_graph.rules.hyperbolic import LEAP, walk
+from processors.context_graph.rules.idleness import MOST_WAIT_S, QUIET_S
 from processors.context_graph.rules.leaps import MOST_NAMES, QUERIES, Bond, leaps, names_in
 from processors.context_graph.rules.shortcuts import candidates
 from processors.frame.job import APPLY_WAIT_S
@@ -80,6 +84,7 @@ class Cycle:
         self._batches = 0
         self._replayed: list[str] = []
         self._running_on: set[asyncio.Task[Any]] = set()
+        self._patience_s = MOST_WAIT_S
         self._chance = np.random.default_rng(seed_of(dream.dream_id))
 
     async def nrem(self) -> Steps:
@@ -157,7 +162,7 @@ class Cycle:
 
     async def _merge(self) -> Steps:
         """Merge what says the same as a memory that was stored lately; at most this many groups a day."""
-        left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY)
+        left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY, self._as_of)
         if left > 0 and self._running.store.indexes.spaces.live is not None:
             began = time.perf_counter()
             found = await self._run(functools.partial(self._duplicates, left))
@@ -235,6 +240,24 @@ class Cycle:
         if self._dream.woken.is_set():
             raise Woken
         return task.result()
+
+    async def rest(self, seconds: float) -> bool:
+        """Do nothing for a while, and until nobody calls any namespace; whether the dream was woken.
+
+        For the second it waits MOST_WAIT_S at most in all.
+        """
+        activity = self._running.services.part(Activity)
+        is_woken = await self._woken_within(seconds)
+        while not is_woken and self._patience_s > 0 and (left_s := QUIET_S - activity.since_call_s()) > 0:
+            began = time.monotonic()
+            is_woken = await self._woken_within(min(left_s, self._patience_s))
+            self._patience_s -= time.monotonic() - began
+        return is_woken
+
+    async def _woken_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._dream.woken.wait(), seconds)
+        return self._dream.woken.is_set()
 
     async def settled(self) -> None:
         """Wait for what went on when the dream was woken: a slice of a read, an event on its way to the log."""

@@ -10,7 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -156,7 +156,7 @@ class Dreamer:
                     if now - looked_at >= WANTED_S:
                         looked_at = now
                         await self._wake_unwanted(dream)
-                    if now - began >= limit_s or await _woken_within(dream, max(took_s, LEAST_REST_S)):
+                    if now - began >= limit_s or await work.rest(max(took_s, LEAST_REST_S)):
                         break
             completed = not dream.woken.is_set()
         finally:
@@ -192,14 +192,13 @@ class Dreamer:
     async def _ask_by_itself(self) -> None:
         """Ask for a dream in each namespace that is idle and was used since its last one."""
         now = self._running.clock.now()
-        for namespace in await self._read(stored.read_used):
+        moment = now.astimezone(UTC).replace(tzinfo=None)
+        for namespace in await self._read(functools.partial(stored.read_used, now=moment)):
             history = await self._read(functools.partial(stored.read_history, namespace=namespace))
             last, activity = history.last, self._activity.share(namespace)
             if last is not None and last.ended_at is None:
                 continue
-            since_s = (
-                None if last is None else (now.astimezone(UTC).replace(tzinfo=None) - _ended(last)).total_seconds()
-            )
+            since_s = None if last is None else (moment - _ended(last)).total_seconds()
             if waits_for(activity, self._activity.idle_s(namespace, QUIET_BELOW), since_s) is None:
                 await self._ask(namespace, activity, history.ended_dream_id, now)
 
@@ -211,12 +210,6 @@ class Dreamer:
 
     async def _read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         return await self._running.store.reader.run(query)
-
-
-async def _woken_within(dream: Dream, seconds: float) -> bool:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(dream.woken.wait(), seconds)
-    return dream.woken.is_set()
 
 
 def _report(cycle: stored.StoredDream) -> DreamReport:

@@ -13,7 +13,7 @@ from mcp_ingress.toolsets.context_graph.abort_dream import MANDATE_MS
 from mcp_ingress.toolsets.context_graph.dream_answers import REPORT, report_of
 from mcp_ingress.toolsets.context_graph.dreams import STATES, Dreams
 from processors.context_graph.read.dreams import DreamHistory, StoredDream, read_history
-from processors.context_graph.rules.idleness import COOLDOWN_S, IDLE_S, QUIET_BELOW, waits_for
+from processors.context_graph.rules.idleness import IDLE_S, QUIET_BELOW, cooldown_left_s, waits_for
 
 _NUMBER = {"type": ["number", "null"]}
 GPU = {"gpu_usage": 0.0, "gpu_available": False}
@@ -43,7 +43,7 @@ def _past(history: DreamHistory, since_s: float | None) -> dict[str, Any]:
     latency = history.max_wake_latency_ms
     is_ok = latency is None or latency <= MANDATE_MS
     return {
-        "time_since_last_dream_secs": since_s,
+        "time_since_last_dream_secs": None if since_s is None else max(0.0, since_s),
         "completed_cycles": history.completed_cycles,
         "last_dream_completed": _time(history.last_completed_at),
         "last_report": report_of(history.ended),
@@ -60,7 +60,7 @@ def _scheduler(call: Call, history: DreamHistory, activity: float, since_s: floa
         "average_activity": round(activity, 4),
         "activity_threshold": QUIET_BELOW,
         "idle_duration_trigger_secs": int(IDLE_S),
-        "cooldown_remaining_secs": 0.0 if since_s is None else round(max(0.0, COOLDOWN_S - since_s), 3),
+        "cooldown_remaining_secs": round(cooldown_left_s(since_s), 3),
         "current_idle_duration_secs": round(idle_s, 3),
         "trigger_decision": "due" if waits is None else f"waits for {_WAITS[waits]}",
     }
@@ -76,7 +76,7 @@ _WAITS = {
 
 def _since(call: Call, ended: StoredDream) -> float:
     assert ended.ended_at is not None
-    return round(max(0.0, (call.clock.now().replace(tzinfo=None) - ended.ended_at).total_seconds()), 3)
+    return round((call.clock.now().replace(tzinfo=None) - ended.ended_at).total_seconds(), 3)
 
 
 def _time(moment: datetime | None) -> str | None:

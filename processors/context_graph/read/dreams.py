@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _CYCLES = "SELECT * FROM context_dream_cycles WHERE namespace = ?"
+_ENDED = """SELECT arg_max(dream_id, "offset") FROM context_dream_reports WHERE namespace = ? AND state = 'Awake'"""
 _CHANGES = (
     "SELECT source_id, target_id, kind, weight, weight_before, is_removed FROM context_edge_changes "
     "WHERE namespace = ? AND dream_id = ?"
@@ -30,9 +31,12 @@ _LAST_RUNS = {
 }
 _USED = """
 SELECT namespace FROM (
-    SELECT namespace, max(last_stored_at) AS used_at FROM context_memories GROUP BY namespace
-    UNION ALL SELECT namespace, max(recalled_at) FROM context_recalls GROUP BY namespace)
-LEFT JOIN (SELECT namespace, max(started_at) AS dreamt_at FROM context_dreams GROUP BY namespace) USING (namespace)
+    SELECT namespace, max(last_stored_at) AS used_at FROM context_memories WHERE last_stored_at <= $1 GROUP BY namespace
+    UNION ALL SELECT namespace, max(recalled_at) FROM context_recalls WHERE recalled_at <= $1 GROUP BY namespace)
+LEFT JOIN (
+    SELECT d.namespace, d.started_at AS dreamt_at FROM context_last_dreams l
+    JOIN context_dreams d ON d.namespace = l.namespace AND d.dream_id = l.dream_id WHERE d.started_at <= $1
+) USING (namespace)
 WHERE namespace IN (SELECT namespace FROM context_memories) AND (dreamt_at IS NULL OR used_at > dreamt_at)
 GROUP BY namespace ORDER BY namespace"""
 
@@ -55,7 +59,10 @@ class StoredDream:
 
 @dataclass(frozen=True, slots=True)
 class DreamHistory:
-    """The dreams of a namespace: the last that began, the last that is over, and how many were complete."""
+    """The dreams of a namespace: the last that began, the last that is over, and how many were complete.
+
+    The last is that on the log, whatever its time: a clock may have been wrong.
+    """
 
     last: StoredDream | None
     ended: StoredDream | None
@@ -81,11 +88,11 @@ def read_history(cursor: duckdb.DuckDBPyConnection, namespace: str) -> DreamHist
         f"{_CYCLES} AND dream_id = (SELECT dream_id FROM context_last_dreams WHERE namespace = ?)",
         [namespace, namespace],
     )
-    ended = _first(cursor, f"{_CYCLES} AND ended_at IS NOT NULL ORDER BY ended_at DESC, dream_id LIMIT 1", [namespace])
+    ended = _first(cursor, f"{_CYCLES} AND dream_id = ({_ENDED})", [namespace, namespace])
     row = execute(
         cursor,
-        "SELECT count(*) FILTER (is_complete), max(ended_at) FILTER (is_complete), "
-        "max((report ->> 'wake_latency_ms')::DOUBLE) FROM context_dream_cycles WHERE namespace = ?",
+        'SELECT count(*) FILTER (is_complete), arg_max(reported_at, "offset") FILTER (is_complete), '
+        "max((report ->> 'wake_latency_ms')::DOUBLE) FROM context_dream_reports WHERE namespace = ?",
         [namespace],
     ).fetchone()
     assert row is not None
@@ -109,9 +116,12 @@ def read_last_runs(cursor: duckdb.DuckDBPyConnection) -> dict[str, dict[str, Any
     return {name: None if run is None else {**run, "at": run["at"].isoformat() + "Z"} for name, run in runs.items()}
 
 
-def read_used(cursor: duckdb.DuckDBPyConnection) -> list[str]:
-    """The namespaces in which something was stored or recalled since their last dream began."""
-    return [namespace for (namespace,) in execute(cursor, _USED, []).fetchall()]
+def read_used(cursor: duckdb.DuckDBPyConnection, now: datetime) -> list[str]:
+    """The namespaces in which something was stored or recalled since their last dream began.
+
+    A dream that lies in the future counts as none.
+    """
+    return [namespace for (namespace,) in execute(cursor, _USED, [now]).fetchall()]
 
 
 def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str, report: DreamReport) -> DreamReport:
@@ -125,10 +135,12 @@ def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: st
     return counted(report.with_nrem(memories_merged=merges), changes, row[0])
 
 
-def count_merges(cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime) -> int:
-    """How many groups of memories dreams that began since have merged."""
+def count_merges(cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime, until: datetime) -> int:
+    """How many groups of memories were merged by dreams that began within this time."""
     rows = execute(
-        cursor, "SELECT dream_id FROM context_dreams WHERE namespace = ? AND started_at > ?", [namespace, since]
+        cursor,
+        "SELECT dream_id FROM context_dreams WHERE namespace = ? AND started_at > ? AND started_at <= ?",
+        [namespace, since, until],
     ).fetchall()
     return _count_merges(cursor, namespace, [dream_id for (dream_id,) in rows])
 

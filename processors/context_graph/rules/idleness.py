@@ -8,6 +8,10 @@ IDLE_S = 600.0
 """So long it is quiet before a dream begins by itself."""
 COOLDOWN_S = 1800.0
 """So long after a dream none begins by itself."""
+QUIET_S = 0.1
+"""So long after the last call of any namespace a dream goes on."""
+MOST_WAIT_S = 5.0
+"""So long in all a dream waits for that, so that it ends beside calls that never do."""
 
 
 def refusal_of(activity: float, *, forced: bool) -> str | None:
@@ -23,4 +27,13 @@ def waits_for(activity: float, idle_s: float, since_last_s: float | None) -> str
         return "activity"
     if idle_s < IDLE_S:
         return "idleness"
-    return "cooldown" if since_last_s is not None and since_last_s < COOLDOWN_S else None
+    return "cooldown" if cooldown_left_s(since_last_s) > 0 else None
+
+
+def cooldown_left_s(since_last_s: float | None) -> float:
+    """For how long none begins by itself after the last dream.
+
+    One that lies in the future counts as none: the clock was wrong then, or was put right since.
+    """
+    is_known = since_last_s is not None and since_last_s >= 0
+    return max(0.0, COOLDOWN_S - since_last_s) if is_known and since_last_s is not None else 0.0

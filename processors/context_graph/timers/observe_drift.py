@@ -75,17 +75,18 @@ class DriftTimer:
 
 
 def _waiting(cursor: duckdb.DuckDBPyConnection, hour: datetime) -> list[str]:
-    """Namespaces with a goal, of which enough is new and this hour is not observed."""
+    """Namespaces with a goal, of which enough is new and this hour is not observed. What lies ahead of it is none."""
+    until = hour.replace(tzinfo=None)
     rows = execute(
         cursor,
         "WITH seen AS (SELECT namespace, max(observed_at) AS observed_at, max_by(memories, observed_at) AS memories "
-        "FROM context_drift_observations GROUP BY namespace) "
+        "FROM context_drift_observations WHERE observed_at <= ? GROUP BY namespace) "
         "SELECT g.namespace FROM context_goals g LEFT JOIN seen s ON s.namespace = g.namespace "
         "JOIN documents d ON d.namespace = g.namespace AND d.toolset = ? AND d.created_at < ? "
         "JOIN context_memories m ON m.namespace = d.namespace AND m.memory_id = d.record_id AND m.merged_from IS NULL "
         "WHERE g.level = 'NorthStar' AND (s.observed_at IS NULL OR s.observed_at < ?) "
         "GROUP BY g.namespace HAVING count(*) >= coalesce(any_value(s.memories), 0) + ? ORDER BY g.namespace",
-        [TOOLSET, hour.replace(tzinfo=None), hour.replace(tzinfo=None), ENOUGH],
+        [until, TOOLSET, until, until, ENOUGH],
     ).fetchall()
     return [namespace for (namespace,) in rows]
 
