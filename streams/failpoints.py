@@ -23,6 +23,7 @@ NAMES = (
     "mid_reembed",
     "mid_index_rebuild",
     "mid_dream",
+    "mid_timer",
     "mid_view",
     "mid_features",
 )

@@ -174,9 +174,13 @@ class Settings:
     dream_when_idle: bool = field(
         default=True,
         metadata={
-            "help": "dream by itself (edges between memories, duplicates) after ten minutes in which hardly anything "
-            "was stored or recalled"
+            "help": "dream by itself (edges between memories, what says the same) after ten minutes in which hardly "
+            "anything was stored or recalled"
         },
+    )
+    merge_in_dreams: bool = field(
+        default=True,
+        metadata={"help": "let a dream make one memory of those that say the same, at most 50 groups a day"},
     )
     otlp_topics: bool = field(
         default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"}

@@ -23,6 +23,7 @@ from streams.clock import Clock
 from streams.codec import encode
 from streams.errors import Unavailable
 from streams.events import Event, event_types
+from streams.failpoints import hit
 from streams.ids import derived_id
 from streams.log.base import Log
 
@@ -54,7 +55,9 @@ class Timer:
         due = await reader.run(lambda cursor: list(self.due(cursor, now)))
         records = [encode(event_types()[event.type].topic, event) for event in due]
         for start in range(0, len(records), EVENTS_OF_A_BATCH):
+            hit("mid_timer")
             await log.publish(records[start : start + EVENTS_OF_A_BATCH], timeout_s=PUBLISH_TIMEOUT_S)
+            hit("mid_timer")
         return len(due)
 
 

@@ -75,15 +75,17 @@ class Sleeper:
         report: dict[str, Any] = status["last_report"]
         return report
 
-    async def idle(self) -> None:
-        """Have the node idle for so long that it dreams by itself, until it has."""
+    async def idle(self, *, dreams: bool = True) -> None:
+        """Have the node idle for so long that it dreams by itself, until it has; `dreams`: whether it is to."""
         dreamt = "SELECT 1 FROM context_dream_cycles WHERE cause = 'idle' AND is_complete"
         self.node.running.services.part(Activity)._began -= IDLE_S
-        assert self.dreams.look is not None
+        dreamer = self.node.control._dreamer
         async with asyncio.timeout(SOON_S):
-            while not await self.rows(dreamt):
-                self.dreams.look()
+            await dreamer._look()
+            while dreams and not await self.rows(dreamt):
+                await dreamer._look()
                 await asyncio.sleep(0.02)
+        assert dreams or not await self.rows("SELECT 1 FROM context_dreams")
 
     @property
     def dreams(self) -> Dreams:

@@ -38,13 +38,15 @@ RECURRING = [
         "after_rename",
         "mid_reembed",
         "mid_index_rebuild",
+        "mid_timer",
         "mid_view",
         "mid_features",
     )
 ]
 """Failpoints that batches pass.
 
-The others lie in saving and rebuilding an index, in re-embedding, in building views and in giving partitions up.
+The others lie in saving and rebuilding an index, in re-embedding, in building views, in what timers publish and in
+giving partitions up.
 """
 
 

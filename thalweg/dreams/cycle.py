@@ -162,6 +162,8 @@ class Cycle:
 
     async def _merge(self) -> Steps:
         """Merge what says the same as a memory that was stored lately; at most this many groups a day."""
+        if not self._running.settings.merge_in_dreams:
+            return
         left = MERGES_A_DAY - await self._read(stored.count_merges, self._as_of - DAY, self._as_of)
         if left > 0 and self._running.store.indexes.spaces.live is not None:
             began = time.perf_counter()

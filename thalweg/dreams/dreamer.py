@@ -64,10 +64,13 @@ class Dreamer:
         return bool(self._dreams.running)
 
     async def status(self) -> dict[str, Any]:
-        """Which namespaces dream now, whether it begins by itself, and what was done last."""
+        """Which namespaces dream now, what of the upkeep of memories is switched on, and what was done last."""
+        settings = self._running.settings
         return {
             "dreaming": {namespace: dream.state for namespace, dream in sorted(self._dreams.running.items())},
-            "when_idle": self._running.settings.dream_when_idle,
+            "when_idle": settings.dream_when_idle,
+            "merge_in_dreams": settings.merge_in_dreams,
+            "observe_drift": settings.observe_drift,
             "last": await self._read(stored.read_last_runs),
             "problem": self._job.problem,
         }

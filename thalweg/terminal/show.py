@@ -216,9 +216,12 @@ def show_status(report: dict[str, Any]) -> None:
 
 
 def show_dreams(out: Console, dreams: dict[str, Any]) -> None:
-    """Which namespaces dream, and when what ran last; nothing where nothing ever did."""
+    """Which namespaces dream, what of the upkeep of memories is switched off, and when what ran last."""
     for namespace, state in dreams["dreaming"].items():
         out.print(f"{plain(namespace)} dreams: {state}")
+    switches = {"dream_when_idle": "when_idle", "merge_in_dreams": "merge_in_dreams", "observe_drift": "observe_drift"}
+    if off := [setting for setting, name in switches.items() if not dreams[name]]:
+        out.print(f"switched off: {', '.join(off)}")
     for name, run in dreams["last"].items():
         if run is not None:
             about = "; ".join(
