@@ -37,10 +37,31 @@ def test_no_pair_of_different_meaning_says_the_same(kind: str) -> None:
         ("The deploy took 2 hours.", "The deploy took two hours."),
         ("Tides turn.", "tides turn"),
         ("He enjoys painting and loves walking.", "He enjoys painting and loves walks."),
+        ("Let's keep the ferry at noon.", "Let us keep the ferry at noon."),
+        ("The kids loved the harbour.", "The children loved the harbour."),
+        ("Her photo hangs in the hall.", "Her picture hangs in the hall."),
+        ("We bought the lamp at the store.", "We bought the lamp at the shop."),
+        ("Movies are shown in the hall.", "Films are shown in the hall."),
     ],
 )
 def test_words_that_mean_the_same_do_not_tell_texts_apart(one: str, other: str) -> None:
     assert same(one, other) and same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Let us keep the ferry.", "Let them keep the ferry."),
+        ("The kids loved the harbour.", "The parents loved the harbour."),
+        ("Whoa, what an experience! How did it make you feel?", "Whoa, did you make that? It looks real!"),
+        (
+            "That's awesome! Keep that positivity going and keep making a difference. Take care!",
+            "Yep! That's why it's important to keep spreading positivity and making a difference.",
+        ),
+    ],
+)
+def test_texts_that_share_words_and_each_say_more_are_two(one: str, other: str) -> None:
+    assert not same(one, other) and not same(other, one)
 
 
 @pytest.mark.parametrize(

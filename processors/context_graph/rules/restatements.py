@@ -198,6 +198,41 @@ _OBJECTS = word_set("a an the my your his her its our their me you him it us the
 """What follows a verb rather than a name."""
 _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "de", "mis")
 _WORDS = re.compile(r"\S+")
+_DOUBLETS = {
+    other: first
+    for line in [
+        "child/kid",
+        "children/kids",
+        "picture/photo/pic/photograph",
+        "pictures/photos/pics/photographs",
+        "film/movie",
+        "films/movies",
+        "people/persons/folks",
+        "shop/store",
+        "shops/stores",
+        "bicycle/bike",
+        "bicycles/bikes",
+        "car/automobile",
+        "cars/automobiles",
+        "sofa/couch",
+        "phone/telephone",
+        "fridge/refrigerator",
+        "television/tv/telly",
+        "exam/examination",
+        "aeroplane/airplane",
+        "supper/dinner",
+        "rubbish/garbage",
+        "repository/repo",
+        "repositories/repos",
+        "configuration/config",
+    ]
+    for first, *others in [line.split("/")]
+    for other in others
+}
+"""Nouns for the same thing -> the one that stands for it here."""
+_OTHER_WORDS = re.compile(rf"\blet us\b|\b(?:{'|'.join(_DOUBLETS)})\b", re.IGNORECASE)
+MOST_MORE, MOST_MORE_SHARE = 2, 1 / 3
+"""Of two texts that share words each may have so many more, or so many for each word that they share."""
 
 
 @lru_cache(maxsize=8192)
@@ -209,18 +244,20 @@ def said(text: str, modality: str, ordinary: frozenset[str] = frozenset()) -> tu
     """
     if modality in (CODE, STRUCTURED) or file_name(text) is not None:
         return tuple(_WORDS.findall(text))
-    return tuple(word for sentence in _sentences(text) for word in _telling(sentence, ordinary))
+    return tuple(word for sentence in _sentences(_plainly(text)) for word in _telling(sentence, ordinary))
 
 
 def ordinary_words(texts: Sequence[str]) -> frozenset[str]:
     """The words that are written small somewhere in these texts."""
     parts = {part for text in texts for part in text.split()}  # most words come again and again
-    return frozenset(word for part in parts for word in re.findall(r"(?<![\w'])[a-z][a-z']+", part))
+    words = {word for part in parts for word in re.findall(r"(?<![\w'])[a-z][a-z']+", part)}
+    return frozenset(words | {_DOUBLETS[word] for word in words if word in _DOUBLETS})
 
 
 @lru_cache(maxsize=8192)
 def restate(one: str, other: str) -> bool:
     """Whether two texts with the same telling words say the same."""
+    one, other = _plainly(one), _plainly(other)
     if one == other:
         return True
     first, second = _words(one), _words(other)
@@ -228,9 +265,27 @@ def restate(one: str, other: str) -> bool:
     if start is None and len(first) == len(second):
         return True
     blocks = _differing(first, second)
-    if blocks is None or any(_conflict(*block) for block in blocks):
+    if blocks is None or _say_more(first, second) or any(_conflict(*block) for block in blocks):
         return False
     return not any(map(_changes, _sentences(one), _sentences(other)))
+
+
+def _plainly(text: str) -> str:
+    """The text with one word for one thing, and `let's` for `let us`."""
+
+    def other(found: re.Match[str]) -> str:
+        word = found[0]
+        plain = _DOUBLETS.get(word.casefold(), "let's")
+        return plain.capitalize() if word[0].isupper() else plain
+
+    return _OTHER_WORDS.sub(other, text)
+
+
+def _say_more(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether each of two texts says more beside what they share."""
+    first, second = ({_base(word) for word in words if word} for words in (one, other))
+    more = min(len(first - second), len(second - first))
+    return more > MOST_MORE and more > MOST_MORE_SHARE * len(first & second)
 
 
 def _changes(one: Statement, other: Statement) -> bool:
