@@ -18,11 +18,13 @@ from thalweg.bench.drift import measure_drift
 from thalweg.bench.infer import measure_infer
 from thalweg.bench.recall import load_for_recall
 from thalweg.bench.recall_sets import Conversation, Question, Turn
+from thalweg.bench.themes import measure_themes
 from thalweg.bench.tools import PLAN, measure_tools
 from thalweg.bench.trust import measure_trust
 from thalweg.bench.watched_node import read_pieces
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+UNRELATED = Path(__file__).parents[1] / "context_graph" / "unrelated.txt"
 UNSEEN = Path(__file__).parents[1] / "fixtures" / "causes_unseen.toml"
 MATTERS = {
     "sea": ("tide", "harbour", "boat", "gull"),
@@ -63,6 +65,14 @@ def test_what_is_said_twice_becomes_one_over_mcp(tmp_path: Path) -> None:
     assert {"1_memories_before", "1_memories_after", "1_of_two_turns"} <= figures.keys()
 
 
+def test_a_goal_is_found_in_one_matter_and_in_many_none(tmp_path: Path) -> None:
+    figures = measure_themes(dataset(tmp_path), UNRELATED, "minilm").figures
+    for name in ("0", "1"):
+        assert figures[f"{name}_confidence"].value >= 0.7 and figures[f"{name}_same_goal_again"].value == 1
+    assert figures["unrelated_refused"].value == 1 and figures["unrelated_sentences"].value == 198
+    assert 0 < figures["unrelated_best_confidence"].value < 0.7
+
+
 def test_drift_is_measured_between_two_matters_over_mcp(tmp_path: Path) -> None:
     assert measure_drift(dataset(tmp_path), "hashing").figures
 
@@ -73,10 +83,11 @@ def test_drift_between_transcripts_needs_sessions_of_known_projects(tmp_path: Pa
         measure_drift(str(tmp_path), "hashing")
 
 
-def test_the_pieces_of_a_dream_are_noted_and_searches_are_timed_beside_it() -> None:
+def test_the_pieces_of_a_dream_are_noted_and_searches_and_writes_are_timed_beside_it() -> None:
     figures = measure_dream(200, 3, "hashing").figures
-    assert figures["dream_s"].value > 0 and figures["searches_during"].value > 0
+    assert figures["dream_s"].value > 0 and figures["searches_during"].value > 0 and figures["writes_during"].value > 0
     assert str(figures["dream_longest_piece"].target) == "≤ 20" and str(figures["search_p95_ratio"].target) == "≤ 1.5"
+    assert str(figures["write_p95_ratio"].target) == "≤ 1.5"
 
 
 def test_pieces_are_read_between_two_times_and_a_line_cut_short_is_left_out(tmp_path: Path) -> None:

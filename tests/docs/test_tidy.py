@@ -60,6 +60,7 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "processors/context_graph/rules/recalibration.py": "arms and tries take a seeded generator",
     "processors/context_graph/reducers/calibration.py": "seeded by the event's id",
     "thalweg/bench/rewording.py": "seeded choices of words",
+    "thalweg/bench/themes.py": "a seeded order of sentences",
     "thalweg/bench/trust.py": "a seeded choice of questions",
     "thalweg/bench/week.py": "a seeded choice of what is told again, and when",
     "thalweg/process/http_door.py": "the bearer token is made here",

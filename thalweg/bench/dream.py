@@ -1,14 +1,14 @@
-"""`thalweg bench dream`: how long a dream holds the node in one piece; searches beside it.
+"""`thalweg bench dream`: how long a dream holds the node in one piece; searches and writes beside it.
 
 The memories are published with their vectors and edges, and some questions are asked again and again, so that a dream
-has recalls to work on. A search in the namespace that dreams would wake it: the searches are made in another one.
+has recalls to work on. A call in the namespace that dreams would wake it: searches and writes are made in another one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -27,13 +27,18 @@ QUESTIONS, ASKED = 20, 5
 BESIDE = 300
 """Memories of the namespace that is searched meanwhile."""
 DREAMS = 20
-"""Dreams beside which searches are timed at most."""
-LOOKS, LOOK_S = 4_000, 0.1
+"""Dreams beside which searches, and then writes, are timed at most."""
+TIMED_S = 120.0
+"""So long it takes at most for each of the two: no dream is begun after it."""
+MOST_CALLS = 1_000
+"""Beside dreams, of each kind: what is stored meanwhile stays few."""
+LOOK_S, DREAM_S = 0.1, 360.0
+"""How often it is asked whether a dream is over, and for how long: a dream ends after five minutes by itself."""
 PIECES = "pieces"
 
 
 def measure_dream(size: int, count: int, embedder: str) -> Report:
-    """Dreams of one namespace of `size` memories, and `count` searches of another. Raises Unavailable."""
+    """Dreams of one namespace of `size` memories, and `count` searches and writes of another. Raises Unavailable."""
     report = Report("dream", {"size": size, "n": count, "embedder": embedder})
     with scratch_directory() as directory:
         home, pieces = directory / "home", directory / PIECES
@@ -65,12 +70,21 @@ async def _measure(report: Report, home: Path, pieces: Path, count: int) -> None
             report.add(f"{name}_longest_piece", max(found), "ms", target)
             report.add(f"{name}_pieces_above_10ms", sum(piece > 10 for piece in found), "pieces")
         report.add("dream_s", ended - began, "s")
-        alone, during = await _timed(dreaming, beside, count)
-        report.add_quantiles("search_alone", alone)
-        report.add_quantiles("search_during", during)
-        ratio = float(np.percentile(during, 95) / np.percentile(alone, 95))
-        report.add("search_p95_ratio", ratio, "", RATIO)
-        report.add("searches_during", len(during), "searches")
+        questions, told = _questions(count), texts(2 * MOST_CALLS, seed=5)
+
+        async def search(number: int) -> None:
+            await beside.find(questions[number % count], 10)
+
+        async def write(number: int) -> None:
+            await beside.store(told[number])
+
+        for name, plural, call in (("search", "searches", search), ("write", "writes", write)):
+            alone, during = await _timed(dreaming, call, count)
+            report.add_quantiles(f"{name}_alone", alone)
+            report.add_quantiles(f"{name}_during", during)
+            ratio = float(np.percentile(during, 95) / np.percentile(alone, 95))
+            report.add(f"{name}_p95_ratio", ratio, "", RATIO)
+            report.add(f"{plural}_during", len(during), plural)
 
 
 def _questions(count: int) -> Sequence[str]:
@@ -81,32 +95,38 @@ async def _dream(dreaming: GraphMemory) -> None:
     """One dream from beginning to end."""
     before = (await dreaming.call("get_dream_status"))["completed_cycles"]
     await dreaming.call("trigger_dream", force=True)
-    for _ in range(LOOKS):
+    until = time.monotonic() + DREAM_S
+    while time.monotonic() < until:
         status = await dreaming.call("get_dream_status")
         if not status["is_dreaming"] and status["completed_cycles"] > before:
             return
         await asyncio.sleep(LOOK_S)
-    raise Unavailable(f"The node did not end its dream in {LOOKS * LOOK_S:g} s.")
+    raise Unavailable(f"The node did not end its dream in {DREAM_S:g} s.")
 
 
-async def _timed(dreaming: GraphMemory, beside: GraphMemory, count: int) -> tuple[list[float], list[float]]:
-    """What searches take in ms without a dream and beside dreams, in turns, at least `count` of each."""
+async def _timed(
+    dreaming: GraphMemory, call: Callable[[int], Awaitable[None]], count: int
+) -> tuple[list[float], list[float]]:
+    """What calls take in ms without a dream and beside dreams, in turns: `count` of each, in bounded time.
+
+    `call` is given a number of its own each time.
+    """
     alone, during = list[float](), list[float]()
-    questions = _questions(count)
+    until = time.monotonic() + TIMED_S
     for _ in range(DREAMS):
         dream = asyncio.ensure_future(_dream(dreaming))
         first = len(during)
-        while not dream.done():
-            during.append(await _search(beside, questions[len(during) % count]))
+        while not dream.done() and len(during) < MOST_CALLS:
+            during.append(await _took_ms(call(len(during) + len(alone))))
         await dream
         while len(alone) < len(during):
-            alone.append(await _search(beside, questions[len(alone) % count]))
-        if len(during) >= count or len(during) == first:
+            alone.append(await _took_ms(call(len(during) + len(alone))))
+        if len(during) >= min(count, MOST_CALLS) or len(during) == first or time.monotonic() > until:
             break
     return alone, during
 
 
-async def _search(memory: GraphMemory, question: str) -> float:
+async def _took_ms(call: Awaitable[None]) -> float:
     began = time.perf_counter()
-    await memory.find(question, 10)
+    await call
     return 1000 * (time.perf_counter() - began)

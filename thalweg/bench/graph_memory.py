@@ -25,10 +25,15 @@ class GraphMemory:
 
         A memory has its id at once, so that storing one need not be decided.
         """
-        answer = await self.client.request("tools/call", {"name": tool, "arguments": arguments})
-        body: dict[str, Any] = answer["structuredContent"]
+        body = await self.asked(tool, **arguments)
         if not body["success"] or (body.get("pending") and tool != "store_memory"):
             raise Unavailable(f"The node did not decide a `{tool}` in time: {body.get('message', 'pending')}")
+        return body
+
+    async def asked(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured answer, also of a call that was not decided yet. Raises Unavailable for an error."""
+        answer = await self.client.request("tools/call", {"name": tool, "arguments": arguments})
+        body: dict[str, Any] = answer["structuredContent"]
         return body
 
     async def store(self, text: str) -> str:

@@ -96,9 +96,11 @@ def infer(as_json: bool, memories: int, edges: int) -> None:
 @JSON
 @EMBEDDER
 @click.option("--size", type=click.IntRange(100), default=10_000, show_default=True, help="Memories of the dream.")
-@click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Searches beside it.")
+@click.option(
+    "--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Searches and writes beside it."
+)
 def dream(as_json: bool, embedder: str, size: int, count: int) -> None:
-    """Measure how long a dream holds the node in one piece, and what searches beside it wait.
+    """Measure how long a dream holds the node in one piece, and what searches and writes beside it wait.
 
     \b
     Example: thalweg bench dream --size 10000
@@ -173,6 +175,29 @@ def drift(as_json: bool, embedder: str, dataset: str) -> None:
     from thalweg.bench.drift import measure_drift
 
     show(lambda: measure_drift(dataset, embedder), as_json)
+
+
+@click.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--unrelated",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Sentences of many matters, one a line.",
+)
+@click.argument("dataset")
+def themes(as_json: bool, embedder: str, unrelated: Path, dataset: str) -> None:
+    """Measure whether a goal is found in each conversation, and none in sentences of many matters.
+
+    The data set is a file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md).
+
+    \b
+    Example: thalweg bench themes locomo10.json --unrelated sentences.txt
+    """
+    from thalweg.bench.themes import measure_themes
+
+    show(lambda: measure_themes(dataset, unrelated, embedder), as_json)
 
 
 @click.command()
@@ -261,4 +286,4 @@ def week(as_json: bool, embedder: str, questions: int | None, again: float, data
     show(lambda: measure_week(dataset, embedder, again, questions), as_json)
 
 
-COMMANDS = (views, causes, infer, tools, dials, pulse, drift, trust, consolidation, dream, night, week)
+COMMANDS = (views, causes, infer, tools, dials, pulse, drift, themes, trust, consolidation, dream, night, week)
