@@ -12,7 +12,7 @@ from mcp_ingress.activity import Activity
 from mcp_ingress.door import Visitor
 from streams import failpoints
 from streams.event_types.context_dreams import DREAM_REQUESTED
-from streams.event_types.context_edges import EDGES_CHANGED
+from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
 from tests.context_graph.sleeper import Sleeper
 from tests.patience import SOON_S
 from tests.schema import migrated_home
@@ -272,3 +272,56 @@ async def test_what_tends_memories_wakes_no_dream(sleeper: Sleeper) -> None:
     assert {"compute_teleological_vector", "fuse_embeddings"} <= own
     assert not own & {"trigger_dream", "abort_dream", "get_dream_status", "trigger_consolidation", "utl_status"}
     assert {"recall", "remember", "journal_write", "belief_query"} <= {n for n, t in tools.items() if t.is_activity}
+
+
+OTHERS = [
+    "The build of the shop is green.",
+    "Invoices are rounded half to even.",
+    "Oslo is far away from here.",
+    "The parser reads one line at a time.",
+]
+
+
+async def test_a_dream_beside_a_consolidation_merges_nothing_twice(sleeper: Sleeper) -> None:
+    texts = OTHERS
+    await sleeper.remember(*texts, *(text.lower() for text in texts))
+    beside = Sleeper(sleeper.node)
+    report, _ = await asyncio.gather(sleeper.dreamt(), beside.call("trigger_consolidation"))
+    assert report["wake_reason"] == "cycle_complete", "upkeep wakes nobody"
+    ended = await sleeper.rows(
+        "SELECT count(*), count(DISTINCT memory_id), count(DISTINCT merged_into) FROM context_ends"
+    )
+    assert ended == [(8, 8, 4)]
+    of_dream = await sleeper.rows(
+        "SELECT count(*) FROM context_ends e SEMI JOIN events v ON v.event_id = e.event_id "
+        "AND v.source = 'thalweg:dreams'"
+    )
+    assert of_dream == [(2 * report["nrem_report"]["memories_merged"],)]
+
+
+async def test_dreams_merge_so_many_groups_a_day_and_no_more(sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.dreams.cycle.MERGES_A_DAY", 2)
+    texts = OTHERS[:3]
+    await sleeper.remember(*texts, *(text.lower() for text in texts))
+    assert [(await sleeper.dreamt())["nrem_report"]["memories_merged"] for _ in range(2)] == [2, 0]
+
+
+async def test_a_dream_measures_edges_of_a_former_model_anew_and_its_status_counts_them(sleeper: Sleeper) -> None:
+    one, near, far = await sleeper.remember(
+        "The build of the shop is green.", "The build of the shop is green again.", "Oslo lies far away."
+    )
+    pairs = [sorted(pair) for pair in ((one, near), (one, far), (one, "without-vector"))]
+    told = [{"source_id": a, "target_id": b, "kind": "similar", "weight": 0.2, "space": "former:1"} for a, b in pairs]
+    await sleeper.tell(EDGES_FOUND, {"edges": told})
+    assert (await sleeper.call("get_dream_status"))["edges_of_former_space"] == 3
+    report = await sleeper.dreamt()
+    assert (await sleeper.call("get_dream_status"))["edges_of_former_space"] == 1, "it waits for its vector"
+    live = sleeper.node.running.store.indexes.model
+    assert live is not None
+    [(source, target, weight)] = await sleeper.rows(
+        f"SELECT source_id, target_id, weight FROM context_edges WHERE kind = 'similar' AND space = '{live.space}'"
+    )
+    assert [source, target] == pairs[0] and weight > 0.5
+    gone = await sleeper.rows("SELECT source_id, target_id FROM context_edges WHERE is_removed AND space = 'former:1'")
+    assert (gone, report["nrem_report"]["edges_pruned"]) == ([tuple(pairs[1])], 1)
+    assert (await sleeper.dreamt())["nrem_report"]["edges_pruned"] == 0

@@ -39,11 +39,12 @@ from processors.context_graph.rules.hyperbolic import LEAP, walk
 from processors.context_graph.rules.idleness import MOST_WAIT_S, QUIET_S
 from processors.context_graph.rules.leaps import MOST_NAMES, QUERIES, Bond, leaps, names_in
 from processors.context_graph.rules.shortcuts import candidates
+from processors.context_graph.stages.relate import DIGITS, SIMILAR, THETA_EDGE
 from processors.frame.job import APPLY_WAIT_S
 from processors.frame.stage import ENVELOPE_BYTES
 from streams.codec import encode, in_parts
 from streams.event_types.context_dreams import DREAM_PROGRESSED
-from streams.event_types.context_edges import EDGES_CHANGED
+from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
 from streams.event_types.context_ends import MEMORIES_MERGED
 from streams.events import Event
 from streams.failpoints import hit
@@ -88,7 +89,12 @@ class Cycle:
         self._chance = np.random.default_rng(seed_of(dream.dream_id))
 
     async def nrem(self) -> Steps:
-        """Replay the memories that matter most: edges between them grow, wear or go."""
+        """Measure anew what a former model measured, and replay the memories that matter most.
+
+        Edges between these grow, wear or go.
+        """
+        async for took_s in self._measure():
+            yield took_s
         replayed = await self._read(slices.read_replayed, self._as_of)
         self._replayed = [one.memory_id for one in replayed]
         self._report(nrem=True, memories_replayed=len(replayed))
@@ -98,6 +104,34 @@ class Cycle:
         activations = {one.memory_id: one.activation for one in replayed}
         for some in _chunks(edges, BATCH):
             yield await self._publish(replay(some, activations))
+
+    async def _measure(self) -> Steps:
+        """Measure anew how near memories are that a former model found near; what is far by this one's goes."""
+        model = self._running.store.indexes.model
+        if model is None:
+            return
+        read = functools.partial(slices.read_measured, self._running.store.indexes)
+        measured = await self._run(lambda cursor: read(cursor, self._dream.namespace, model.space))
+        yield 0.0
+        for some in _chunks(measured, BATCH):
+            began = time.perf_counter()
+            weighed = [(one, other, round(max(0.0, min(1.0, cosine)), DIGITS)) for one, other, cosine in some]
+            near = [
+                {"source_id": one, "target_id": other, "kind": SIMILAR, "weight": weight, "space": model.space}
+                for one, other, weight in weighed
+                if weight >= THETA_EDGE
+            ]
+            for part in in_parts(near, self._largest):
+                self._batches += 1
+                await self._put(self._event(EDGES_FOUND, {"edges": part}, str(self._batches)))
+            far = [
+                EdgeChange(one, other, SIMILAR, weight, is_removed=True)
+                for one, other, weight in weighed
+                if weight < THETA_EDGE
+            ]
+            if far:
+                await self._publish(far)
+            yield time.perf_counter() - began
 
     async def rem(self) -> Steps:
         """Walk among the memories, join what is far apart and shares something, and shorten trodden paths."""

@@ -13,6 +13,7 @@ from mcp_ingress.toolsets.context_graph.abort_dream import MANDATE_MS
 from mcp_ingress.toolsets.context_graph.dream_answers import REPORT, report_of
 from mcp_ingress.toolsets.context_graph.dreams import STATES, Dreams
 from processors.context_graph.read.dreams import DreamHistory, StoredDream, read_history
+from processors.context_graph.read.edges import count_former
 from processors.context_graph.rules.idleness import IDLE_S, QUIET_BELOW, cooldown_left_s, waits_for
 
 _NUMBER = {"type": ["number", "null"]}
@@ -26,6 +27,7 @@ async def status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     history = await call.read(lambda cursor: read_history(cursor, call.namespace))
     activity, dream = call.part(Activity).share(call.namespace), call.part(Dreams).running.get(call.namespace)
     since_s = None if history.ended is None else _since(call, history.ended)
+    model = call.services.indexes.model
     return {
         "success": True,
         "state": call.part(Dreams).state(call.namespace),
@@ -35,6 +37,9 @@ async def status(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "current_report": None if dream is None else dream.report.to_json(),
         **_past(history, since_s),
         "scheduler": _scheduler(call, history, activity, since_s),
+        "edges_of_former_space": 0
+        if model is None
+        else await call.read(lambda cursor: count_former(cursor, call.namespace, model.space)),
         **({} if is_fresh else {"stale": True}),
     }
 
@@ -114,6 +119,11 @@ TOOL = Tool(
                     "current_idle_duration_secs": {"type": "number"},
                     "trigger_decision": {"type": "string"},
                 },
+            },
+            "edges_of_former_space": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Edges that another model measured; a dream measures them anew",
             },
             "constitution_compliance": {
                 "type": "object",

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 NEAR_RANK = 3
 """Results of one search that are recalled together: the first ones."""
 MOST_BONDS = 1000
+MOST_MEASURED = 2000
+"""Edges of a former model that one dream measures again."""
 MOST_POINTS = 200
 """Memories that are projected into the ball at once."""
 _REPLAYED = f"""
@@ -58,6 +60,9 @@ SELECT m.memory_id FROM context_memories m WHERE m.namespace = $1 AND m.created_
   AND contains(lower(coalesce(m.searched, m.content)), $2)
   AND NOT EXISTS (FROM context_ends e WHERE e.namespace = $1 AND e.memory_id = m.memory_id)
 ORDER BY m.memory_id LIMIT $4"""
+_FORMER = """
+SELECT source_id, target_id FROM context_edges
+WHERE namespace = ? AND kind = 'similar' AND NOT is_removed AND weight > 0 AND space <> ? ORDER BY ALL LIMIT ?"""
 _RECALLED_TOGETHER = """
 WITH near AS (
     SELECT DISTINCT query_vector_id, memory_id FROM context_recalls
@@ -129,6 +134,24 @@ def read_points(indexes: IndexSet, namespace: str, ids: Sequence[str]) -> tuple[
     found = [(one, vectors[label]) for label, one in labels.items() if label in vectors]
     points = to_ball(np.array([vector for _, vector in found])) if found else np.zeros((0, 1))
     return [one for one, _ in found], points
+
+
+def read_measured(
+    indexes: IndexSet, cursor: duckdb.DuckDBPyConnection, namespace: str, space: str
+) -> list[tuple[str, str, float]]:
+    """Source, target and cosine in this space of edges that were measured in another one.
+
+    Those without both vectors are left out: they wait for the next dream.
+    """
+    rows = execute(cursor, _FORMER, [namespace, space, MOST_MEASURED]).fetchall()
+    pairs = [[document_label(namespace, one) for one in row] for row in rows]
+    with indexes.searching():
+        held = indexes.space(space).vectors(np.array(sorted({label for pair in pairs for label in pair}), np.int64))
+    return [
+        (*row, float(np.dot(held[pair[0]], held[pair[1]])))
+        for row, pair in zip(rows, pairs, strict=True)
+        if pair[0] in held and pair[1] in held
+    ]
 
 
 def read_traversals(cursor: duckdb.DuckDBPyConnection, namespace: str, as_of: datetime) -> list[Traversal]:

@@ -87,6 +87,17 @@ def _read_at(
     return living(chosen, successors)
 
 
+def count_former(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str) -> int:
+    """How many edges of meaning were measured by a former model: in another space than this."""
+    row = execute(
+        cursor,
+        "SELECT count(*) FROM context_edges "
+        "WHERE namespace = ? AND kind = 'similar' AND NOT is_removed AND weight > 0 AND space <> ?",
+        [namespace, space],
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def read_successors(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, str]:
     """By memory that was merged the one that stands for it now."""
     if execute(cursor, "FROM context_ends WHERE namespace = ? LIMIT 1", [namespace]).fetchone() is None:

@@ -32,6 +32,7 @@ from streams.ids import document_label
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
+SIMILAR = "similar"
 THETA_EDGE = 0.5
 """Texts of one matter have at least this cosine with the default model."""
 MOST_SIMILAR = 5
@@ -134,7 +135,7 @@ class Relate(Stage):
             others = [other for other in near if other.label != new.label and other.record_id not in ended]
             for other in [other for other in others if (other.cosine or 0.0) >= THETA_EDGE][:MOST_SIMILAR]:
                 weight = round(min(1.0, other.cosine or 0.0), DIGITS)
-                yield new.memory_id, _edge(new.memory_id, other.record_id, "similar", weight) | {"space": model.space}
+                yield new.memory_id, _edge(new.memory_id, other.record_id, SIMILAR, weight) | {"space": model.space}
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, memory_ids: Sequence[str]) -> list[_Stored]:
