@@ -74,7 +74,8 @@ def _search(
     with indexes.searching():
         records, words, space = indexes.records, indexes.words, indexes.space(query.space)
         records.follow_relations(cursor)  # what was merged is one cluster
-        context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records)
+        name = query.space or ("" if indexes.model is None else indexes.model.space)
+        context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records, name)
         neighbours = _NO_MATCHES if vector is None else context.nearest(vector, size)
         has_tokens = query.tokens is not None and space.has_tokens
         can_rank = space is indexes.space() and (has_tokens or not neighbours.matches)

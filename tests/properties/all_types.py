@@ -91,6 +91,8 @@ def _named(short: str, namespace: str, told: Mapping[str, Event], turn: int) -> 
         ]
     if short == "talos.knowledge.imported":
         named["entities"] = [{"label": "Insight", "text": f"Tides turn {turn}."}]
+    if short == "context.surroundings.embedded":
+        named |= {"dim": 2, "surroundings": [{"memory_id": f"m{turn}", "vector": "AACAPwAAAAA="}]}
     if short == "memory.embedded":
         named |= {"dim": 2, "vectors": [{"record_id": f"r{turn}", "label": 7 + turn, "vector": "AACAPwAAAAA="}]}
     properties = event_types()[wire_type(short)].schema.get("properties", {})

@@ -73,6 +73,12 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("context.edges.found", "context.edges.changed", "context.dream.progressed", "context.dream.finished"),
         *("context.memory.recalled", "tool.invoked"),
     ),
+    # a dream makes vectors of surroundings and finds repeated questions while memories come and become one
+    "context_surroundings": (
+        *("context.memory.stored", "context.dream.requested", "context.memories.merged"),
+        *("context.surroundings.embedded", "context.questions.repeated", "context.edges.changed"),
+        *("context.memory.recalled", "tool.invoked"),
+    ),
     # vectors are made, results judged and profiles changed while searches return memories and their vectors come
     "context_vectors": (
         *("context.vector.computed", "context.vector.fused", "context.synergy.updated", "context.profile.changed"),

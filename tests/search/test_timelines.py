@@ -50,6 +50,17 @@ def test_what_a_connection_writes_without_a_session_stands_together_by_time() ->
     assert beside(timelines_of(written(1, 0, None), written(2, 1, None)), 1) == [], "who wrote it is not known"
 
 
+def test_the_sides_of_a_record_are_its_neighbours_before_and_after_the_nearest_first() -> None:
+    timelines = timelines_of(*(written(number, number) for number in range(5)), written(9, 3), written(7, 120))
+    assert timelines.beside(2) == ([1, 0], [3, 9, 4])
+    assert timelines.beside(0) == ([], [1, 2]) and timelines.beside(4) == ([9, 3, 2], [])
+    assert timelines.beside(9) == ([2, 1], [4]), "what stands at the same moment is on neither side"
+    assert timelines.beside(7) == ([], []) and timelines.beside(8) == ([], []), "far away, and not known"
+    for label in range(5):
+        sides = [one for side in timelines.beside(label) for one in side]
+        assert sorted(sides) == [other for other, _ in beside(timelines, label)]
+
+
 def test_a_gap_of_more_than_half_an_hour_begins_another_group() -> None:
     just, late = HALF_AN_HOUR, 2 * HALF_AN_HOUR + timedelta(microseconds=1)
     timelines = timelines_of(written(0, timedelta()), written(1, just), written(2, late), written(3, late + just))

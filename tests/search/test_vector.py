@@ -1,5 +1,6 @@
 """The vector index: exact and graph answers, filters of any selectivity, growth, threads."""
 
+import sys
 import threading
 from pathlib import Path
 
@@ -288,3 +289,13 @@ def test_rows_that_are_gone_take_no_place_among_the_nearest_of_many_vectors(monk
         [label for label, _ in index.search(query, 50)] for query in queries
     ]
     assert all(len(matches) == 50 and matches[-1][1] < -0.01 for matches in found)
+
+
+def test_comparing_takes_no_reference_that_it_does_not_give_back() -> None:
+    """SimSIMD's `out` did: the interpreter aborts once None has no reference left, after some thousand searches."""
+    codes, scales = compare.quantise_rows(np.eye(8, dtype=np.float32))
+    query, calls = np.ones(8, np.float32), 1_000
+    before = sys.getrefcount(None)
+    for _ in range(calls):
+        compare.products(codes, scales, query)
+    assert sys.getrefcount(None) > before - calls // 2

@@ -1,4 +1,4 @@
-"""What the log tells of a namespace besides what tools write: edges, walks over them, drift."""
+"""What the log tells of a namespace besides what tools write: edges, walks over them, a night, drift."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def walk_events(side: Side, told: Mapping[str, Any]) -> Iterator[Event]:
     yield side.event("context.edges.changed", 13, 0, dream_id=side.mark, changes=changes)
     for number in range(5):
         yield side.event("context.memory.recalled", 14 + number, 0, **told, chains=[path])
+
+
+def night_events(side: Side, query_id: str) -> Iterator[Event]:
+    """What a dream made of a memory's surroundings, and a question that it found asked again and again."""
+    made = {"memory_id": side.ids["graph_memory"][0], "vector": "AACAPwAAAAA="}
+    yield side.event("context.surroundings.embedded", 19, 0, dream_id=side.mark, space="s", dim=2, surroundings=[made])
+    yield side.event("context.questions.repeated", 19, 0, dream_id=side.mark, query_vector_ids=[query_id])
 
 
 def cause_events(side: Side, words: str) -> Iterator[Event]:

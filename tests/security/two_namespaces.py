@@ -21,7 +21,7 @@ from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPO
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
-from tests.security.graph_edges import cause_events, drift_events, walk_events
+from tests.security.graph_edges import cause_events, drift_events, night_events, walk_events
 from tests.security.side import Side
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
@@ -372,7 +372,7 @@ async def _context_graph(side: Side) -> None:
     await _publish(side, side.event("context.memory.recalled", 1, 0, **told))
     await side.ok("trigger_dream", force=True)  # before what is walked often, which it would make a shortcut
     await side.ok("abort_dream")
-    await _publish(side, *walk_events(side, told), *cause_events(side, WORDS))
+    await _publish(side, *walk_events(side, told), *cause_events(side, WORDS), *night_events(side, side.mark))
     named = {"action": "create", "name": side.say(f"weights of trucks {side.mark}")}
     profile = side.know("profile", (await side.ok("manage_teleological_profile", **named))["profile"]["profile_id"])
     await side.ok("manage_teleological_profile", action="read", profile_id=profile)

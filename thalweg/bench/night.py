@@ -1,10 +1,11 @@
 """`thalweg bench night`: what a dream brings to searches that were made again and again.
 
 Of each conversation the questions with several gold turns are asked five times, then a dream joins what was recalled
-together (`processors/context_graph/rules/co_recall.py`), and all questions are asked again: as they were, without their
-stop words, and with their words in another order. The control is the same search without the dream. Then the other
-questions are asked five times too, and another dream follows: so that a dream which only helps questions with several
-answers shows as what it is.
+together (`processors/context_graph/rules/co_recall.py`), makes vectors of the surroundings of all turns and notes what
+was asked again and again (`processors/context_graph/read/surroundings.py`), and all questions are asked again: as they
+were, without their stop words, and with their words in another order. The control is the same search without the dream.
+Then the other questions are asked five times too, and another dream follows: so that a dream which only helps questions
+with several answers shows as what it is.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from pathlib import Path
 
 import numpy as np
 
-from processors.context_graph.rules.co_recall import Recall, co_recalled
+from processors.context_graph.read.surroundings import is_repeated, read_bare, read_repeated, read_surroundings, widened
+from processors.context_graph.rules.co_recall import Recall, asked_again, co_recalled
 from processors.context_graph.rules.edges import Edge
-from processors.context_graph.rules.memories import TOOLSET
-from processors.embedding.model import Embedder, encode_query
+from processors.context_graph.rules.memories import TOOLSET, query_vector_id
+from processors.context_graph.rules.surroundings import REPEATED_QUESTIONS, SURROUNDINGS
+from processors.embedding.model import Embedder, encode_documents, encode_query
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.search import search
 from storage.search.words.analyzer import STOP_WORDS
+from storage.vector_codec import stored_vector
+from streams.ids import document_label
 from streams.topics import DERIVED
 from thalweg.bench.recall_sets import Conversation, Question, read_set
 from thalweg.bench.report import Report, Target
@@ -33,7 +38,10 @@ from thalweg.bench.views import TurnStore, turn_store
 
 CUT = 10
 ASKED = 5
+BATCH = 16
+"""Turns whose surroundings are encoded at once."""
 _AT = datetime(2026, 1, 5, 3)
+_NIGHT = _AT.replace(tzinfo=UTC)
 _PUNCTUATION = "?.,!\"'"
 GAIN, LOSS = Target(5.0, at_least=True), Target(-0.5, at_least=True)
 Found = dict[str, list[str]]
@@ -133,24 +141,48 @@ def _ask(store: TurnStore, namespace: str, questions: Sequence[Question], say: C
         text = say(question.text)
         vector, tokens = encode_query(store.embedder, text)
         query = Query(text, vector, Filter(namespace, toolsets=(TOOLSET,)), CUT, tokens, space)
+        if is_repeated(store.cursor, namespace, text, lambda table, key: True):
+            query = widened(query)
         found[question.text] = [hit.record_id for hit in search(store.cursor, store.engine, query).hits]
     return found
 
 
 def _dream(store: TurnStore, namespace: str, found: Found, edges: Sequence[Edge]) -> list[Edge]:
-    """Join what was recalled together when each question was asked ASKED times; the edges that this made."""
-    recalls = [Recall(text, tuple(ids), (0.0,) * len(ids), _AT) for text, ids in found.items() for _ in range(ASKED)]
+    """What a dream makes of it that each question was asked ASKED times; the edges that it made."""
+    recalls = [
+        Recall(query_vector_id(namespace, text), tuple(ids), (0.0,) * len(ids), _AT)
+        for text, ids in found.items()
+        for _ in range(ASKED)
+    ]
     changes = co_recalled(recalls, edges)
-    about = {"dream_id": "night", "changed_at": _AT.replace(tzinfo=UTC), "namespace": namespace}
-    origin = {"topic": DERIVED.name, "partition": 0, "offset": 0, "event_id": f"night-{len(edges)}"}
+    event_id = f"night-{len(edges)}"
     for change in changes:
-        row = asdict(change) | about | origin
-        names = ", ".join(f'"{column}"' for column in row)
-        store.cursor.execute(
-            f"INSERT INTO context_edge_changes ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values())
-        )
+        _keep(store, "context_edge_changes", namespace, event_id, asdict(change) | {"changed_at": _NIGHT})
+    for query_id in asked_again(recalls, read_repeated(store.cursor, namespace)):
+        _keep(store, REPEATED_QUESTIONS, namespace, event_id, {"query_vector_id": query_id, "repeated_at": _NIGHT})
+    _surround(store, namespace, event_id)
     store.engine.apply((), ())
     return [Edge(one.source_id, one.target_id, one.kind, one.weight, one.confidence) for one in changes]
+
+
+def _surround(store: TurnStore, namespace: str, event_id: str) -> None:
+    """Make the vectors of surroundings that turns have not."""
+    space, turns = store.embedder.info.space, store.engine.records.counts(store.cursor)["documents"]
+    bare = read_bare(store.cursor, namespace, datetime.max, space, turns)
+    for start in range(0, len(bare), BATCH):
+        found = read_surroundings(store.cursor, store.engine, namespace, bare[start : start + BATCH])
+        vectors = encode_documents(store.embedder, [one.text for one in found])
+        for one, encoded in zip(found, vectors, strict=True):
+            label, vector = document_label(namespace, one.memory_id), encoded if one.vector is None else one.vector
+            row = {"memory_id": one.memory_id, "label": label, "space": space, "vector": stored_vector(vector)}
+            _keep(store, SURROUNDINGS, namespace, event_id, row | {"embedded_at": _NIGHT})
+
+
+def _keep(store: TurnStore, table: str, namespace: str, event_id: str, row: Mapping[str, object]) -> None:
+    origin = {"topic": DERIVED.name, "partition": 0, "offset": 0, "event_id": event_id}
+    whole = {**row, "dream_id": "night", "namespace": namespace, **origin}
+    names = ", ".join(f'"{column}"' for column in whole)
+    store.cursor.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(whole))})", list(whole.values()))
 
 
 def _recall(question: Question, found: Sequence[str]) -> float:

@@ -30,7 +30,8 @@ from processors.context_graph.read.fingerprints import FingerprintReader
 from processors.context_graph.read.goal_alignments import GoalAlignments
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.memory_texts import FingerprintCache
-from processors.context_graph.rules.co_recall import REM, co_recalled
+from processors.context_graph.read.surroundings import read_bare, read_repeated, read_surroundings
+from processors.context_graph.rules.co_recall import REM, asked_again, co_recalled
 from processors.context_graph.rules.consolidation import MIN_SIMILARITY, SIMILARITY
 from processors.context_graph.rules.dream_ids import SOURCE, fact_id
 from processors.context_graph.rules.edges import EdgeChange
@@ -40,12 +41,15 @@ from processors.context_graph.rules.idleness import MOST_WAIT_S, QUIET_S
 from processors.context_graph.rules.leaps import MOST_NAMES, QUERIES, Bond, leaps, names_in
 from processors.context_graph.rules.shortcuts import candidates
 from processors.context_graph.stages.relate import DIGITS, SIMILAR, THETA_EDGE
+from processors.embedding.model import Embedder, encode_documents
 from processors.frame.job import APPLY_WAIT_S
 from processors.frame.stage import ENVELOPE_BYTES
+from processors.memory.vector_facts import encode_vector
 from streams.codec import encode, in_parts
 from streams.event_types.context_dreams import DREAM_PROGRESSED
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
 from streams.event_types.context_ends import MEMORIES_MERGED
+from streams.event_types.context_surroundings import QUESTIONS_REPEATED, SURROUNDINGS_EMBEDDED
 from streams.events import Event
 from streams.failpoints import hit
 from streams.log.base import RECORD_BYTES
@@ -63,6 +67,8 @@ MERGES_A_DAY, MERGED_OF = 50, 300
 """Groups that dreams merge in a day at most; of how many memories, those stored last, and all near them."""
 MERGE_S = 5.0
 """How long the comparing of these takes at most. It yields to callers, and ends when the dream is woken."""
+MOST_SURROUNDED, SURROUNDED = 5_000, 16
+"""Memories whose surroundings a dream makes vectors of at most: more than its time is enough for; and in one event."""
 DAY = timedelta(days=1)
 WALKS = 10
 """Of one slice."""
@@ -162,6 +168,8 @@ class Cycle:
             yield took_s
         async for took_s in self._merge():
             yield took_s
+        async for took_s in self._surround():
+            yield took_s
 
     async def _walk(self, points: np.ndarray, starts: int) -> Steps:
         """Walk from the first points; what is told of it is shown only."""
@@ -193,6 +201,10 @@ class Cycle:
         together = await self._run(lambda cursor: co_recalled(recalls, edges))
         for some in _chunks(together, BATCH):
             yield await self._publish(some)
+        known = await self._read(read_repeated)
+        for repeated in _chunks(asked_again(recalls, known), BATCH):
+            await self._tell_of(QUESTIONS_REPEATED, {"query_vector_ids": list(repeated)})
+            yield 0.0
 
     async def _merge(self) -> Steps:
         """Merge what says the same as a memory that was stored lately; at most this many groups a day."""
@@ -223,6 +235,30 @@ class Cycle:
             most_groups=most_groups,
             with_near=True,
         )
+
+    async def _surround(self) -> Steps:
+        """Make vectors of memories with what was said around them, of those that have none, the newest first.
+
+        Not with a model over the network: nobody has asked for what that costs.
+        """
+        embedder, indexes = self._running.services.embedder, self._running.store.indexes
+        if embedder is None or embedder.info.is_remote:
+            return
+        namespace, about = self._dream.namespace, {"space": embedder.info.space, "dim": embedder.info.dim}
+        bare = await self._read(read_bare, self._as_of, embedder.info.space, MOST_SURROUNDED)
+        yield 0.0
+        for some in _chunks(bare, SURROUNDED):
+            read = functools.partial(read_surroundings, indexes=indexes, namespace=namespace, memories=some)
+            made = list[dict[str, Any]]()
+            for one in await self._run(read):
+                began, vector = time.perf_counter(), one.vector
+                if vector is None:
+                    vector = await self._unless_woken(_encoded(embedder, one.text))
+                made.append({"memory_id": one.memory_id, "vector": encode_vector(vector)})
+                yield time.perf_counter() - began
+            for part in in_parts(made, self._largest):
+                await self._tell_of(SURROUNDINGS_EMBEDDED, {**about, "surroundings": part})
+            yield 0.0
 
     async def _joined(self, ids: Sequence[str]) -> set[tuple[str, str]]:
         """Pairs of these that have an edge, whatever its kind and direction."""
@@ -255,10 +291,14 @@ class Cycle:
         told = [_plain(change) for change in changes]
         told = [one | {"evidence": why} for one, why in zip(told, evidence, strict=True)] if evidence else told
         for part in in_parts(told, self._largest):
-            self._batches += 1
-            data = {"dream_id": self._dream.dream_id, "changes": part}
-            await self._put(self._event(EDGES_CHANGED, data, str(self._batches)))
+            await self._tell_of(EDGES_CHANGED, {"changes": part})
         return time.perf_counter() - began
+
+    async def _tell_of(self, event_type: str, data: Mapping[str, Any]) -> None:
+        """Put one of several events of a type on the log and wait until it is kept."""
+        self._batches += 1
+        told = {"dream_id": self._dream.dream_id, **data}
+        await self._put(self._event(event_type, told, str(self._batches)))
 
     async def tell(self) -> None:
         """Leave on the log how far the dream is."""
@@ -319,6 +359,13 @@ class Cycle:
 def seed_of(dream_id: str) -> int:
     """What its chance begins with: a function of its id, so that it can be dreamt again."""
     return int.from_bytes(hashlib.blake2b(dream_id.encode(), digest_size=8).digest(), "big")
+
+
+async def _encoded(embedder: Embedder, text: str) -> np.ndarray:
+    """The vector of a text, made off the event loop."""
+    vectors = await asyncio.get_running_loop().run_in_executor(None, encode_documents, embedder, [text])
+    vector: np.ndarray = vectors[0]
+    return vector
 
 
 def _plain(change: EdgeChange) -> dict[str, Any]:

@@ -32,6 +32,7 @@ _REM: Mapping[str, Any] = {
     "new_edges_created": _COUNT,
     "average_semantic_leap": {"type": "number", "description": "Mean distance of what was joined"},
     "exploration_coverage": {**_SHARE, "description": "Share of the memories near a walk; shown only"},
+    "surroundings_embedded": {**_COUNT, "description": "Memories that searches know with what was said around them"},
     "duration_ms": _MS,
     "completed": _FLAG,
 }

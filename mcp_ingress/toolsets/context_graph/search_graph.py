@@ -27,6 +27,7 @@ from processors.context_graph.read.edges import edges_among, may_be_joined
 from processors.context_graph.read.fingerprints import FingerprintReader, UnencodedText
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of_hits
+from processors.context_graph.read.surroundings import is_repeated, widened
 from processors.context_graph.read.teleology import OF_A_VIEW, mean_alignment, purpose, purpose_vectors
 from processors.context_graph.rules.chains import chains
 from processors.context_graph.rules.corrections import NONE, REORDERED, Correction
@@ -80,11 +81,13 @@ async def search_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 class _Prepared:
     """What a search needs beside the vector of its text.
 
-    `towards`: what memories are aligned with, None in an empty store.
+    `is_repeated`: a dream found that this was asked again and again. `towards`: what memories are aligned with, None in
+    an empty store.
     """
 
     call: Call
     least: float
+    is_repeated: bool
     correction: Correction
     attention: Attention
     calibration: Calibration
@@ -115,6 +118,7 @@ def _prepared(cursor: duckdb.DuckDBPyConnection, *, call: Call, text: str, least
     prepared = _Prepared(
         call,
         attention.near_enough(least),
+        is_repeated(cursor, call.namespace, text, call.services.may_hold),
         correction,
         attention,
         known_calibration(cursor, call.namespace, call.services.may_hold),
@@ -133,6 +137,7 @@ def _search(
 ) -> _Found:
     """What is found: one turn on a reader thread."""
     call, correction, attention = prepared.call, prepared.correction, prepared.attention
+    query = widened(query) if prepared.is_repeated else query
     deep = attention.deep(query if correction.is_empty else deep_enough(query))
     reader = reader_of(call, cursor)
     ranked = search(

@@ -11,6 +11,7 @@ import orjson
 
 from processors.context_graph.rules.dream_ids import merge_id
 from processors.context_graph.rules.dream_report import DreamReport, KeptChange, counted
+from processors.context_graph.rules.surroundings import SURROUNDINGS
 from storage.statements import dicts, execute
 
 if TYPE_CHECKING:
@@ -131,8 +132,9 @@ def read_counted(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: st
         cursor, "SELECT count(*) FROM context_edges WHERE namespace = ? AND NOT is_removed AND weight > 0", [namespace]
     ).fetchone()
     assert row is not None
-    merges = _count_merges(cursor, namespace, [dream_id])
-    return counted(report.with_nrem(memories_merged=merges), changes, row[0])
+    report = report.with_nrem(memories_merged=_count_merges(cursor, namespace, [dream_id]))
+    report = report.with_rem(surroundings_embedded=_count_surroundings(cursor, namespace, dream_id))
+    return counted(report, changes, row[0])
 
 
 def count_merges(cursor: duckdb.DuckDBPyConnection, namespace: str, since: datetime, until: datetime) -> int:
@@ -151,6 +153,16 @@ def _count_merges(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_ids: 
         "SELECT count(DISTINCT merged_into) FROM context_ends "
         "WHERE namespace = ? AND event_id IN (SELECT unnest(?::VARCHAR[]))",
         [namespace, [merge_id(namespace, one) for one in dream_ids]],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _count_surroundings(cursor: duckdb.DuckDBPyConnection, namespace: str, dream_id: str) -> int:
+    row = execute(
+        cursor,
+        f"SELECT count(*) FROM {SURROUNDINGS} WHERE namespace = ? AND dream_id = ?",
+        [namespace, dream_id],
     ).fetchone()
     assert row is not None
     return int(row[0])

@@ -7,8 +7,8 @@ A dream hands over the recalls of its namespace and what edges there are, and pu
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
@@ -59,6 +59,12 @@ def co_recalled(recalls: Iterable[Recall], edges: Iterable[Edge]) -> list[EdgeCh
             if support * strength > max(LEAST, best.get(ends, (0.0, 0.0))[0]):
                 best[ends] = support * strength, support
     return _changes(best, known)
+
+
+def asked_again(recalls: Iterable[Recall], known: Collection[str] = ()) -> list[str]:
+    """The queries that were asked FULL_RECALLS times or more, sorted, without those that are known for it."""
+    counts = Counter(recall.query_id for recall in recalls)
+    return sorted(query_id for query_id, count in counts.items() if count >= FULL_RECALLS and query_id not in known)
 
 
 def _pairs(memory_ids: Sequence[str]) -> Mapping[tuple[str, str], float]:

@@ -33,7 +33,7 @@ class RemReport:
     """`queries_generated`: walks; `blind_spots_found`: those that ended far from every memory.
 
     `exploration_coverage`: share of the memories that a walk came near; `average_semantic_leap`: the mean distance of
-    the ends of the new edges.
+    the ends of the new edges. `surroundings_embedded`: memories whose surroundings got a vector.
     """
 
     queries_generated: int = 0
@@ -41,6 +41,7 @@ class RemReport:
     new_edges_created: int = 0
     average_semantic_leap: float = 0.0
     exploration_coverage: float = 0.0
+    surroundings_embedded: int = 0
     duration_ms: float = 0.0
     completed: bool = False
 

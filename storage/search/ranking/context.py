@@ -23,7 +23,7 @@ Sides = dict[str, Sequence[tuple[int, float]]]
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """A query with what it is answered from, and the records that its filter leaves."""
+    """A query with what it is answered from, and the records that its filter leaves. `space_name`: of the space."""
 
     cursor: duckdb.DuckDBPyConnection
     query: Query
@@ -31,6 +31,7 @@ class SearchContext:
     words: Words
     space: Space
     records: Records
+    space_name: str = ""
 
     @property
     def with_excerpts(self) -> bool:

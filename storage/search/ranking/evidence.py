@@ -37,6 +37,10 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     if query.vector is not None:
         evidence.vector = space.document_similarities(query.vector, labels)
         evidence.background = background(space.similarities, query.vector, context.allowed.labels)
+        around = context.records.surroundings(context.cursor, query.filter.namespace, context.space_name)
+        if around is not None:
+            evidence.surroundings = around.similarities(query.vector, labels)
+            evidence.among_surroundings = background(around.similarities, query.vector, context.allowed.labels)
         tokens = None if query.tokens is None else space.match_tokens(query.tokens, query.vector, labels)
     if tokens is not None and query.tokens is not None:
         evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights

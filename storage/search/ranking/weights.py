@@ -21,6 +21,9 @@ trust    how many times its share the vector counts: 1 where the words are there
 date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`); of what a user said half of it, where the
          question asks for that: a request tells what it is about
+surroundings  what dreams learned of a record together with what was said just before and after it: none before the
+         first dream. 0.035 · brevity · by how many more standard deviations the cosine of the surroundings stands out
+         than that of the record itself, so that nothing counts twice and what stands alone loses nothing
 speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
 recalled what dreams learned from searches: none before the first dream. A record gains 0.03 of the best score by how
          high it stood in another search that was made again and again, as much by how high beside the best records
@@ -62,6 +65,7 @@ SPEAKER_SHARE = 0.5
 PASSAGES_SHARE = 0.05
 """What each e-fold of passages takes off a long text's late interaction."""
 GRAPH_SHARE = 0.5
+SURROUNDINGS_SHARE = 0.035
 RECALLED_SHARE = 0.03
 VOICE_SHARE = 0.15
 ANCHORS = 5
@@ -100,6 +104,10 @@ class Evidence:
     """Cosines, NaN where there is no vector."""
     background: tuple[float, float] = (CROWDED, 1.0)
     """Mean and standard deviation of the cosines of all that might have been found."""
+    surroundings: np.ndarray = field(default_factory=_nothing)
+    """Cosines of what stands around a record, together with it; NaN where no dream has made that vector."""
+    among_surroundings: tuple[float, float] = (CROWDED, 1.0)
+    """Mean and standard deviation of those cosines of all that might have been found."""
     lengths: np.ndarray = field(default_factory=_nothing)
     """Content tokens, 0 where that is not known."""
     neighbours: Neighbours = NO_NEIGHBOURS
@@ -129,6 +137,7 @@ class Evidence:
             "is_read": False,
             "keyword": 0.0,
             "vector": np.nan,
+            "surroundings": np.nan,
             "lengths": 0,
             "dates": 0.0,
             "asking": 0.0,
@@ -187,10 +196,13 @@ def keyword_scores(evidence: Evidence) -> np.ndarray:
     return np.minimum(evidence.keyword + lent, 1.0)
 
 
-def deviations(evidence: Evidence) -> np.ndarray:
-    """By how many standard deviations a record's cosine exceeds the mean, 0 to MOST_DEVIATIONS."""
-    mean, deviation = evidence.background
-    return np.clip(_or_zero((evidence.vector - mean) / deviation), 0.0, MOST_DEVIATIONS)
+def deviations(cosines: np.ndarray, background: tuple[float, float]) -> np.ndarray:
+    """By how many standard deviations each of (n,) cosines exceeds the mean, 0 to MOST_DEVIATIONS.
+
+    0 where there is none.
+    """
+    mean, deviation = background
+    return np.clip(_or_zero((cosines - mean) / deviation), 0.0, MOST_DEVIATIONS)
 
 
 def brevity(evidence: Evidence) -> np.ndarray:
@@ -214,9 +226,13 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     parts = {
         "late": SHARES["late"] * np.minimum(1.0, np.where(np.isnan(late), instead, late)) / WHOLE,
         "keyword": keyword_share * keyword_scores(evidence) / WHOLE,
-        "vector": vector_share * (short * deviations(evidence)) / WHOLE,
+        "vector": vector_share * (short * deviations(evidence.vector, evidence.background)) / WHOLE,
         "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
     }
+    if not np.isnan(evidence.surroundings).all():
+        more = deviations(evidence.surroundings, evidence.among_surroundings)
+        more -= deviations(evidence.vector, evidence.background)
+        parts["surroundings"] = np.where(more > 0, SURROUNDINGS_SHARE * short * more / WHOLE, np.nan)
     asking = ASKING_SHARE * evidence.asking * np.where(evidence.is_by_user, ASKING_OF_USER, 1.0)
     parts["asking"] = np.where(is_embedded & (asking > 0), -asking * totals(parts), np.nan)
     word_scores = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + _or_zero(parts["date"])

@@ -27,6 +27,7 @@ from storage.search.records.passages import PassageIndex, split_passages
 from storage.search.records.question_share import QuestionShares
 from storage.search.records.relations import FOLLOWED, Relations
 from storage.search.records.speakers import Speakers, UserRecords, is_by_user
+from storage.search.records.surroundings import SurroundingsFollower, SurroundingVectors
 from storage.search.records.timeline import Timelines
 
 Value = TypeVar("Value")
@@ -56,9 +57,10 @@ class Records:
         self.generation = 0
         self.contents = 0
         """Changes with what the indexes hold; not with every generation, as rows of other tables begin one too."""
-        self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
+        self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED, SurroundingsFollower.table)))
         self._filters = FilterCache()
         self._relations = Relations(self._merge)
+        self._surroundings = SurroundingsFollower()
         self._values: dict[Hashable, tuple[int, Any]] = {}
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -117,6 +119,7 @@ class Records:
         self.begin_generation()
         self.documents = DocumentRows()
         self._filters, self._relations, self._values = FilterCache(), Relations(self._merge), {}
+        self._surroundings = SurroundingsFollower()
 
     def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
         """table -> rows, of the tables that the caches follow, as of this generation."""
@@ -132,6 +135,12 @@ class Records:
         generation, relations = self.generation, self._relations
         relations.follow(cursor, generation, self._counts.at(cursor, generation))
         return relations
+
+    def surroundings(self, cursor: duckdb.DuckDBPyConnection, namespace: str, space: str) -> SurroundingVectors | None:
+        """The vectors that dreams made of memories' surroundings in a space; None where there are none."""
+        if not (rows := self._counts.at(cursor, self.generation)[SurroundingsFollower.table]):
+            return None
+        return self._surroundings.view(cursor, namespace, rows).get(space)
 
     def change_pairs(self, labels: np.ndarray) -> list[tuple[int, int]]:
         """(place of the newer, place of the older) of those of (n,) records of which one changes another.

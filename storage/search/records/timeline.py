@@ -200,6 +200,17 @@ class Timelines:
         is_there = places != ABSENT
         return Neighbours(around.rows[is_there], places[is_there], around.far[is_there])
 
+    def beside(self, label: int) -> tuple[list[int], list[int]]:
+        """What `around` finds before a record, and what after it, each the nearest first."""
+        earlier, later = list[int](), list[int]()
+        with self._changing:
+            before = after = self._number_of.get(label, 0)
+            for _ in range(REACH):
+                before, after = int(self._before[before]), int(self._after[after])
+                earlier += self._last[before][::-1].tolist()
+                later += self._first[after].tolist()
+        return [one for one in earlier if one != _NONE], [one for one in later if one != _NONE]
+
     def around(self, labels: Iterable[int]) -> Neighbours:
         """The records up to REACH moments before and after each of these labels.
 

@@ -50,12 +50,13 @@ def products(codes: np.ndarray, scales: np.ndarray, query: np.ndarray) -> np.nda
 
     Off by `error_of` at most. The interpreter goes on meanwhile.
     """
-    found = np.empty(len(codes), np.float32)
-    if len(codes):
-        scale = _scale_of(query)
-        simsimd.dot(codes, np.rint(query / scale).astype(np.int8), out=found)
-        found *= scales
-        found *= scale
+    if not len(codes):
+        return np.empty(0, np.float32)
+    scale = _scale_of(query)
+    # never with `out`: each such call of SimSIMD takes a reference to None too many, until the interpreter aborts
+    found = np.asarray(simsimd.dot(codes, np.rint(query / scale).astype(np.int8))).reshape(-1).astype(np.float32)
+    found *= scales
+    found *= scale
     return found
 
 
