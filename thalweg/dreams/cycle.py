@@ -128,8 +128,7 @@ class Cycle:
                 if weight >= THETA_EDGE
             ]
             for part in in_parts(near, self._largest):
-                self._batches += 1
-                await self._put(self._event(EDGES_FOUND, {"edges": part}, str(self._batches)))
+                await self._put_next(EDGES_FOUND, {"edges": part})
             far = [
                 EdgeChange(one, other, SIMILAR, weight, is_removed=True)
                 for one, other, weight in weighed
@@ -295,10 +294,13 @@ class Cycle:
         return time.perf_counter() - began
 
     async def _tell_of(self, event_type: str, data: Mapping[str, Any]) -> None:
-        """Put one of several events of a type on the log and wait until it is kept."""
+        """Put what this dream did on the log, and wait until it is kept."""
+        await self._put_next(event_type, {"dream_id": self._dream.dream_id, **data})
+
+    async def _put_next(self, event_type: str, data: Mapping[str, Any]) -> None:
+        """Put the next of several events on the log, and wait until it is kept."""
         self._batches += 1
-        told = {"dream_id": self._dream.dream_id, **data}
-        await self._put(self._event(event_type, told, str(self._batches)))
+        await self._put(self._event(event_type, data, str(self._batches)))
 
     async def tell(self) -> None:
         """Leave on the log how far the dream is."""
