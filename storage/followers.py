@@ -107,4 +107,4 @@ class EventFollower(Follower[View]):
     columns = "event_type, event_id"
     max_rows = 20_000
     """Most events are of other types, and are passed over."""
-    warm_rows = 20_000
+    warm_rows = 5_000
