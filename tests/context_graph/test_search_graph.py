@@ -187,12 +187,12 @@ async def test_of_a_long_content_the_part_that_fits_is_shown_and_the_rest_has_an
     agent = Agent(model_node)
     filler = " ".join(f"Truck {number} whines in winter until its gearbox is warm." for number in range(300))
     needle = "The spare key of the boathouse hangs behind the blue barometer."
-    stored = await agent.call("store_memory", content=f"{filler} {needle} {filler}", tags=["workshop"])
+    await agent.call("store_memory", content=f"{filler} {needle} {filler}", tags=["workshop"])
     [row] = await found(agent, "Where is the spare key of the boathouse?")
     assert needle in row["content"] and row["truncated"] is True
     start, end = row["passage"]["start"], row["passage"]["end"]
     assert f"{filler} {needle} {filler}"[start:end] == row["content"]
-    assert row["whole"] == f"thalweg://memory/{stored['fingerprintId']}"
+    assert row["whole"] == f"thalweg://memory/{row['fingerprintId']}"
 
 
 @pytest.mark.process
