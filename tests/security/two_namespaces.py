@@ -388,7 +388,7 @@ async def _context_graph(side: Side) -> None:
     await side.ok("trigger_recalibration", level=1)
     for words in (f"The {WORDS}, kept for good.", f"The {WORDS}, really kept for good."):
         side.know("record", (await side.ok("store_memory", content=side.say(words)))["fingerprintId"])
-    [merged] = (await side.ok("trigger_consolidation", min_similarity=0.5))["merged"]
+    [merged] = (await side.ok("trigger_consolidation", min_similarity=0.85))["merged"]
     side.know("graph_memory", side.know("record", merged["memory_id"]))
     for number in ("first", "second"):  # themes are looked for in three memories at least, and some were merged
         told = side.say(f"The {number} of the {WORDS} that came later.")
