@@ -21,7 +21,7 @@ from thalweg.bench.scratch import SocketClient, running_node, scratch_directory
 TOOL, NO_GOAL = "auto_bootstrap_north_star", -32110
 CONFIDENT, UNSURE, YES = Target(0.7, at_least=True), Target(0.7), Target(1.0, at_least=True)
 MOST_SENTENCES = 200
-"""Of the file, so many."""
+"""This many of the file."""
 SEED = 4
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from processors.context_graph.read.edges import edges_of
+from processors.context_graph.read.edges import OF_FORMER_SPACE, edges_of
 from processors.context_graph.rules.co_recall import Recall
 from processors.context_graph.rules.hebb import (
     FULL_RECALLS,
@@ -60,9 +60,7 @@ SELECT m.memory_id FROM context_memories m WHERE m.namespace = $1 AND m.created_
   AND contains(lower(coalesce(m.searched, m.content)), $2)
   AND NOT EXISTS (FROM context_ends e WHERE e.namespace = $1 AND e.memory_id = m.memory_id)
 ORDER BY m.memory_id LIMIT $4"""
-_FORMER = """
-SELECT source_id, target_id FROM context_edges
-WHERE namespace = ? AND kind = 'similar' AND NOT is_removed AND weight > 0 AND space <> ? ORDER BY ALL LIMIT ?"""
+_FORMER = f"SELECT source_id, target_id {OF_FORMER_SPACE} ORDER BY ALL LIMIT ?"
 _RECALLED_TOGETHER = """
 WITH near AS (
     SELECT DISTINCT query_vector_id, memory_id FROM context_recalls

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import duckdb
 
 EDGES = "context_edges"
+OF_FORMER_SPACE = (
+    "FROM context_edges WHERE namespace = ? AND kind = 'similar' AND NOT is_removed AND weight > 0 AND space <> ?"
+)
+"""Edges of meaning that a former model measured: of a namespace, in another space than this."""
 _EDGES = (
     "SELECT source_id, target_id, kind, weight, confidence, evidence::VARCHAR FROM context_edges "
     "WHERE namespace = ? AND NOT is_removed AND weight > 0"
@@ -89,12 +93,7 @@ def _read_at(
 
 def count_former(cursor: duckdb.DuckDBPyConnection, namespace: str, space: str) -> int:
     """How many edges of meaning were measured by a former model: in another space than this."""
-    row = execute(
-        cursor,
-        "SELECT count(*) FROM context_edges "
-        "WHERE namespace = ? AND kind = 'similar' AND NOT is_removed AND weight > 0 AND space <> ?",
-        [namespace, space],
-    ).fetchone()
+    row = execute(cursor, f"SELECT count(*) {OF_FORMER_SPACE}", [namespace, space]).fetchone()
     return 0 if row is None else int(row[0])
 
 

@@ -35,5 +35,6 @@ def cooldown_left_s(since_last_s: float | None) -> float:
 
     One that lies in the future counts as none: the clock was wrong then, or was put right since.
     """
-    is_known = since_last_s is not None and since_last_s >= 0
-    return max(0.0, COOLDOWN_S - since_last_s) if is_known and since_last_s is not None else 0.0
+    if since_last_s is None or since_last_s < 0:
+        return 0.0
+    return max(0.0, COOLDOWN_S - since_last_s)

@@ -232,7 +232,7 @@ _DOUBLETS = {
 """Nouns for the same thing -> the one that stands for it here."""
 _OTHER_WORDS = re.compile(rf"\blet us\b|\b(?:{'|'.join(_DOUBLETS)})\b", re.IGNORECASE)
 MOST_MORE, MOST_MORE_SHARE = 2, 1 / 3
-"""Of two texts that share words each may have so many more, or so many for each word that they share."""
+"""Each of two texts may have this many words more, or this many for each word that they share."""
 
 
 @lru_cache(maxsize=8192)

@@ -223,15 +223,15 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     instead = short * np.maximum(_or_zero(evidence.vector), 0.0)
     keyword_share = SHARES["keyword"] * np.where(evidence.is_read, words, 1.0)
     vector_share = SHARES["vector"] * vector_trust(evidence, words)
+    own = deviations(evidence.vector, evidence.background)
     parts = {
         "late": SHARES["late"] * np.minimum(1.0, np.where(np.isnan(late), instead, late)) / WHOLE,
         "keyword": keyword_share * keyword_scores(evidence) / WHOLE,
-        "vector": vector_share * (short * deviations(evidence.vector, evidence.background)) / WHOLE,
+        "vector": vector_share * (short * own) / WHOLE,
         "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
     }
     if not np.isnan(evidence.surroundings).all():
-        more = deviations(evidence.surroundings, evidence.among_surroundings)
-        more -= deviations(evidence.vector, evidence.background)
+        more = deviations(evidence.surroundings, evidence.among_surroundings) - own
         parts["surroundings"] = np.where(more > 0, SURROUNDINGS_SHARE * short * more / WHOLE, np.nan)
     asking = ASKING_SHARE * evidence.asking * np.where(evidence.is_by_user, ASKING_OF_USER, 1.0)
     parts["asking"] = np.where(is_embedded & (asking > 0), -asking * totals(parts), np.nan)
