@@ -45,15 +45,15 @@ _SAMPLES = (
 
 
 def build_int8_graph(
-    weights_file: Path, tokenizer: Path, config: BertConfig = BertConfig(), *, exact: bool = True
+    weights_file: Path, tokenizer: Path, config: BertConfig = BertConfig(), *, signed: bool = True
 ) -> bytes:
     """The serialised model, with `bert_onnx.build_graph`'s inputs and outputs.
 
-    With `exact` False the same whole numbers are multiplied as floats: equal results, at the original's speed, for a
-    processor on which `products_are_exact` says no.
+    With `signed` False the weights are unsigned too, for a processor on which `products_are_exact` says no: equal
+    results, more slowly.
     """
     weights = read_weights(weights_file)
-    return _Int8Graph(weights, config, _ranges(weights, config, tokenizer), exact=exact).serialised()
+    return _Int8Graph(weights, config, _ranges(weights, config, tokenizer), signed=signed).serialised()
 
 
 def build_probe() -> bytes:
@@ -74,9 +74,10 @@ def build_probe() -> bytes:
 
 
 def products_are_exact(probe: Path) -> bool:
-    """Whether this processor's 8-bit products are right for every input.
+    """Whether this processor's products of unsigned with signed 8-bit numbers are right for every input.
 
-    Before AVX512-VNNI, x86 adds pairs of them in 16 bits, which overflow.
+    Before AVX512-VNNI, x86 adds pairs of them in 16 bits, which overflow. Those of two unsigned numbers are right: the
+    runtime widens both to 16 bits and adds pairs in 32.
     """
     import onnxruntime
 
@@ -122,10 +123,10 @@ def _ranges(weights: Mapping[str, np.ndarray], config: BertConfig, tokenizer: Pa
 
 class _Int8Graph(BertGraph):
     def __init__(
-        self, weights: Mapping[str, np.ndarray], config: BertConfig, ranges: Mapping[str, np.ndarray], *, exact: bool
+        self, weights: Mapping[str, np.ndarray], config: BertConfig, ranges: Mapping[str, np.ndarray], *, signed: bool
     ) -> None:
         super().__init__(weights, config)
-        self.ranges, self.exact = ranges, exact
+        self.ranges, self.signed = ranges, signed
 
     def words(self, name: str) -> str:
         """Half precision is plenty for a table that is only looked up, and it is half of the file."""
@@ -148,16 +149,13 @@ class _Int8Graph(BertGraph):
         rounded = self.op(
             "Round", self.op("Mul", level, self.op("Div", self.const("largest", np.float32(_LARGEST)), largest))
         )
-        if self.exact:
-            shifted = self.op("Add", rounded, self.const("shift", np.float32(_LARGEST + 1)))
-            unsigned = self.op("Cast", shifted, to=TensorProto.UINT8)
-            zero, columns = (
-                self.const("zero_point", np.uint8(_LARGEST + 1)),
-                self.const(f"{name}.weight", whole.astype(np.int8)),
-            )
-            product = self.op("Cast", self.op("MatMulInteger", unsigned, columns, zero), to=TensorProto.FLOAT)
-        else:
-            product = self.op("MatMul", rounded, self.const(f"{name}.weight", whole.astype(np.float32)))
+        shifted = self.op("Add", rounded, self.const("shift", np.float32(_LARGEST + 1)))
+        unsigned = self.op("Cast", shifted, to=TensorProto.UINT8)
+        zero = self.const("zero_point", np.uint8(_LARGEST + 1))
+        columns = whole.astype(np.int8) if self.signed else (whole + _LARGEST + 1).astype(np.uint8)
+        zeros = (zero,) if self.signed else (zero, zero)  # of rows, and of columns
+        product = self.op("MatMulInteger", unsigned, self.const(f"{name}.weight", columns), *zeros)
+        product = self.op("Cast", product, to=TensorProto.FLOAT)
         scaled = self.op("Mul", product, self.const(f"{name}.scales", (scales / _LARGEST).astype(np.float32)))
         return self.op("Add", self.op("Mul", scaled, largest), self.const(f"{name}.bias", bias))
 

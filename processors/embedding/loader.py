@@ -84,10 +84,10 @@ def _load_minilm(files: ModelFiles, info: ModelInfo, cache_dir: Path, threads: i
 def _int8_graph(files: ModelFiles, cache_dir: Path) -> Path:
     from processors.embedding.int8_onnx import GRAPH_VERSION, build_int8_graph, build_probe, products_are_exact
 
-    exact = products_are_exact(_cached(cache_dir / f"int8-probe-{GRAPH_VERSION}.onnx", cache_dir, build_probe))
-    name = f"minilm-{MINILM.revision}-int8-{GRAPH_VERSION}{'' if exact else '-as-float'}"
+    signed = products_are_exact(_cached(cache_dir / f"int8-probe-{GRAPH_VERSION}.onnx", cache_dir, build_probe))
+    name = f"minilm-{MINILM.revision}-int8-{GRAPH_VERSION}{'' if signed else '-unsigned'}"
     return _cached(
-        cache_dir / f"{name}.onnx", cache_dir, lambda: build_int8_graph(files.weights, files.tokenizer, exact=exact)
+        cache_dir / f"{name}.onnx", cache_dir, lambda: build_int8_graph(files.weights, files.tokenizer, signed=signed)
     )
 
 

@@ -5,11 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 from processors.embedding import int8_onnx
-from processors.embedding.loader import load_embedder
+from processors.embedding.loader import _int8_graph, load_embedder
 from processors.embedding.model import Embedder, TokenEmbedder
+from processors.embedding.model_files import find_model
 from storage.search.vectors.token_vectors import pack, unpack
 
 TEXTS = [
@@ -75,15 +79,18 @@ def test_eight_bits_keep_the_direction_and_are_a_space_of_their_own(
     assert (embedder.info.model_id, embedder.info.revision) == (original.info.model_id, original.info.revision)
 
 
-@pytest.mark.process
-def test_a_processor_whose_products_overflow_gives_the_same_vectors(
-    model_cache: Path, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_signed", [None, False], ids=["chosen for this processor", "unsigned"])
+def test_products_of_whole_numbers_are_those_of_exact_arithmetic(
+    model_cache: Path, monkeypatch: pytest.MonkeyPatch, is_signed: bool | None
 ) -> None:
-    monkeypatch.setattr(int8_onnx, "products_are_exact", lambda probe: False)
-    loaded = load_embedder("minilm", cache_dir=model_cache)
-    assert loaded is not None
-    assert len(list(model_cache.glob("*-as-float.onnx"))) == 1
-    assert (loaded.encode(TEXTS[:2]) * rows[:2]).sum(axis=1).min() > 0.99999
+    if is_signed is not None:
+        monkeypatch.setattr(int8_onnx, "products_are_exact", lambda probe: is_signed)
+    graph = _int8_graph(find_model(model_cache, None), model_cache)
+    given = {"input_ids": np.array([[101, 2008, 2003, 1037, 3407, 2711, 102]])}  # "that is a happy person"
+    given["attention_mask"] = np.ones_like(given["input_ids"])
+    [exact] = ReferenceEvaluator(onnx.load(graph)).run(["sentence_embedding"], given)
+    [found] = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"]).run(["sentence_embedding"], given)
+    assert np.abs(exact - found).max() < 1e-6
 
 
 def test_texts_that_say_the_same_are_nearer(embedder: Embedder) -> None:
