@@ -52,14 +52,16 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Tests that start nodes as processes are a suite of their own: the quick one stays quick.
 
     A search at random is never run again: what it found once it may not find twice.
     """
-    for item in items:
-        if item.get_closest_marker("hypothesis"):
-            item.add_marker(pytest.mark.flaky(reruns=0))
+    for item in items:  # before pytest chooses by marks
         if "/tests/e2e/" in str(item.path) or item.path.name == "test_pump.py":
             item.add_marker(pytest.mark.process)
+    yield
+    for item in items:  # after Hypothesis has marked its tests
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.flaky(reruns=0))

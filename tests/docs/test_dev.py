@@ -116,3 +116,8 @@ def test_a_search_at_random_is_never_run_again(request: pytest.FixtureRequest) -
         assert (marker is not None and marker.kwargs == {"reruns": 0}) == (
             item.get_closest_marker("hypothesis") is not None
         )
+
+
+def test_the_quick_suite_starts_no_node(request: pytest.FixtureRequest) -> None:
+    if "not process" in request.config.option.markexpr:
+        assert not [item.nodeid for item in request.session.items if item.get_closest_marker("process")]
