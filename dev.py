@@ -33,11 +33,9 @@ TWO = ("-n", "2", "--dist", "worksteal")
 """Two workers. What a file shares among its tests is made once: it stays with one of them but for what the other takes
 over at the end."""
 QUICK = (*TWO, "-m", "not kafka and not crash and not process and not conformance and not models")
-PROCESS = ("-m", "process and not kafka and not crash")
-COVERED = (QUICK, PROCESS)
 COUNTED = ("-m", "coverage", "run")
 COUNTS = "DEV_COUNTS"
-"""Where it is set, `test` counts what it runs, and `coverage` adds to that what the quick suite has not run."""
+"""Where it is set, `test` counts what it runs, and `coverage` reports on that."""
 MODELS = ("-m", "models", "tests/models")
 USAGE = "usage: python3 dev.py setup | demo | test | coverage | models | lock [--check] | run COMMAND …"
 
@@ -126,13 +124,12 @@ def _is_current(directory: Path, lock: Path) -> bool:
 
 
 def coverage() -> int:
-    """Run the quick suite and the one of processes together; fails when they leave too many branches out.
+    """Run the quick suite; fails when it leaves too many branches out.
 
     .coveragerc says what counts, and how much of it must be run. What a command fails with is the exit code.
     """
     tool = (str(VENV / BIN / "python"), "-m", "coverage")
-    runs = [("run", "-m", "pytest", *suite) for suite in COVERED]
-    first = runs[1:] if COUNTS in os.environ else [("erase",), *runs]
+    first = [] if COUNTS in os.environ else [("erase",), ("run", "-m", "pytest", *QUICK)]
     for arguments in (*first, ("combine", "--quiet"), ("report",)):
         if failed := call(*tool, *arguments):
             return failed

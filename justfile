@@ -27,9 +27,9 @@ kafka:
 
 # the node and the pump as processes of their own
 test-process:
-    python3 dev.py test -m "process and not kafka and not crash"
+    python3 dev.py test -n 2 --dist worksteal -m "process and not kafka and not crash"
 
-# the quick suite and that of processes under coverage: fails when they leave too many branches out
+# the quick suite under coverage: fails when it leaves too many branches out
 coverage:
     python3 dev.py coverage
 

@@ -28,8 +28,7 @@ from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.matches import DocumentMatches
-from storage.search.search import prefetch
+from storage.search.search import Keywords, prefetch
 from streams.clock import Clock
 from streams.codec import encode
 from streams.errors import EmbedderUnavailable, Unavailable
@@ -39,7 +38,7 @@ from streams.positions import Freshness
 from streams.topics import INVOCATIONS, MEMORY
 
 Result = TypeVar("Result")
-Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, Keywords | None], Result]
 Prepare = Callable[[duckdb.DuckDBPyConnection], Search[Result]]
 SOURCE = "thalweg:mcp"
 SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
@@ -215,17 +214,31 @@ class Call:
         return await self.services.reader.run(query)
 
     async def search(
-        self, text: str, chosen: Filter, limit: int, run: Search[Result], *, with_turns: bool = False
+        self,
+        text: str,
+        chosen: Filter,
+        limit: int,
+        run: Search[Result],
+        *,
+        pool: int | None = None,
+        with_turns: bool = False,
     ) -> Result:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `with_turns`: what
-        was said in captured sessions too.
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `pool`: see
+        `Query`. `with_turns`: what was said in captured sessions too.
         """
-        return await self.prepared_search(text, chosen, limit, lambda cursor: run, with_turns=with_turns)
+        return await self.prepared_search(text, chosen, limit, lambda cursor: run, pool=pool, with_turns=with_turns)
 
     async def prepared_search(
-        self, text: str, chosen: Filter, limit: int, prepare: Prepare[Result], *, with_turns: bool = False
+        self,
+        text: str,
+        chosen: Filter,
+        limit: int,
+        prepare: Prepare[Result],
+        *,
+        pool: int | None = None,
+        with_turns: bool = False,
     ) -> Result:
         """As `search`, with the search that `prepare` gives.
 
@@ -233,12 +246,14 @@ class Call:
         """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
-            of_words = Query(text, None, chosen, limit, with_turns=with_turns)
+            of_words = Query(text, None, chosen, limit, pool=pool, with_turns=with_turns)
             return await self.read(lambda cursor: prepare(cursor)(cursor, indexes, of_words, None))
         # on one core, the model on another
-        begun = self.read(lambda cursor: (prefetch(cursor, indexes, text, chosen), prepare(cursor)))
+        begun = self.read(
+            lambda cursor: (prefetch(cursor, indexes, text, chosen, with_turns=with_turns), prepare(cursor))
+        )
         (prefetched, run), (vector, tokens, space) = await asyncio.gather(begun, encoded_query(embedder, text))
-        query = Query(text, vector, chosen, limit, tokens, space, with_turns=with_turns)
+        query = Query(text, vector, chosen, limit, tokens, space, pool=pool, with_turns=with_turns)
         return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:

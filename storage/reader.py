@@ -6,15 +6,14 @@ A read never waits for the writer: it sees the last committed state.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import duckdb
 import orjson
 
+from storage.cursor_pool import CursorPool
 from storage.database import Database
 from storage.search.records.filter import Predicate
 from storage.statements import execute
@@ -40,9 +39,7 @@ class Reader:
     """Runs functions of a cursor on reader threads."""
 
     def __init__(self, database: Database, threads: int = 4) -> None:
-        self._database = database
-        self._local = threading.local()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
+        self._pool = CursorPool(database.cursor, threads, "reader")
 
     async def run(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run the query on a reader thread. It must fetch what it returns: an open result owns its cursor.
@@ -50,29 +47,12 @@ class Reader:
         Raises Unavailable when the database cannot answer; other errors of `query` pass through.
         """
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, self._call, query)
+            return await asyncio.wrap_future(self._pool.submit(query))
         except (duckdb.FatalException, duckdb.ConnectionException, duckdb.IOException) as error:
             raise Unavailable(f"The store does not answer: {type(error).__name__}.") from error
 
-    def _call(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
-        cursor = getattr(self._local, "cursor", None)
-        if cursor is None:
-            cursor = self._local.cursor = self._database.cursor()
-        try:
-            return query(cursor)
-        finally:
-            _finish(cursor)
-
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Close a query's result, because its transaction would stay open and block a CHECKPOINT."""
-    try:
-        cursor.fetchall()
-    except duckdb.Error:
-        pass  # nothing is open
+        self._pool.close()
 
 
 def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> StoredOutcome | None:

@@ -22,6 +22,7 @@ import numpy as np
 
 from storage.append_only import counts
 from storage.buffers import release_buffers
+from storage.cursor_pool import CursorPool
 from storage.malloc_trim import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
@@ -46,6 +47,7 @@ BUILT_ROWS, MAX_DEFERRED = 500, 60_000
 """Documents: more than BUILT_ROWS deferred ones enter the index without the overlay; MAX_DEFERRED may be deferred."""
 IDLE_S, CATCH_UP_S = 2.0, 0.05
 """What is deferred is applied when nothing came for this long: in an import the next batch goes first."""
+SEARCH_THREADS = 2
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
 Commit = tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]
@@ -83,12 +85,14 @@ class IndexSet:
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self._pace: Pace = turns._pace if turns is not None else Pace()
-        self.records = Records(sources, roles)
+        self.records = Records(sources, roles, directory)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self.views = ViewSpaces(directory / "views")
         self.features = FeatureRows(directory / "features")
         self._connect = connect
+        self.threads = CursorPool(connect, SEARCH_THREADS, "search-turns" if turns is None else "search")
+        """For a search of these indexes beside another; none is started before the first."""
         self._covered: dict[str, int] = {}
         self._deferred = deque[Commit]()
         self._deferred_at = -IDLE_S
@@ -361,6 +365,7 @@ class IndexSet:
         if self.turns is not None:
             self.turns.close(save=save)
         self._closing.set()
+        self.threads.close()
         self.wait_ready(CLOSE_S)
         if save and self._unsaved and self.words.is_open:
             self.save()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import wait
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from storage.search.captured import CAPTURED, joined, reading, turns_asked
+from storage.search.captured import joined, turns_asked
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query
 from storage.search.question import matter_of
@@ -37,8 +38,26 @@ NOT_WHOLE = "What was captured in the last seconds is being indexed: some of it 
 _NO_MATCHES = DocumentMatches([], {})
 
 
-def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
-    """Search the keyword side while the text is encoded, and bring the caches of the tables up to date."""
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """What the keyword sides of memories and, where they were asked for, of turns find."""
+
+    memories: DocumentMatches
+    turns: DocumentMatches | None = None
+
+
+def prefetch(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter, *, with_turns: bool = False
+) -> Keywords:
+    """Search the keyword sides while the text is encoded, and bring the caches of the tables up to date."""
+    memories = _prefetch(cursor, indexes, text, filter)
+    turns = indexes.searched_turns(filter.namespace) if with_turns else None
+    if turns is None or not turns.catch_up(CATCH_UP_S):  # else what comes meanwhile would be missing
+        return Keywords(memories)
+    return Keywords(memories, turns.threads.submit(lambda own: _prefetch(own, turns, text, filter)).result())
+
+
+def _prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
     with indexes.searching():
         allowed = indexes.records.allowed(cursor, filter)
         keywords = indexes.words.search(cursor, matter_of(text), allowed, KEYWORD_DEPTH, alone=False)
@@ -47,18 +66,23 @@ def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, fi
 
 
 def search(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None = None
 ) -> SearchResult:
     """Hybrid search. `prefetched`: what `prefetch` gave for this text and filter.
 
-    Turns of captured sessions are searched by themselves and come between the others by their scores.
+    Turns of captured sessions are searched by themselves, at the same time, and come between the others by their
+    scores.
     """
-    found = _search(cursor, indexes, query, prefetched)
+    memories, of_turns = (None, None) if prefetched is None else (prefetched.memories, prefetched.turns)
     if (turns := turns_asked(indexes, query)) is None:
-        return found
+        return _search(cursor, indexes, query, memories)
     is_whole = turns.catch_up(CATCH_UP_S)
-    with reading(cursor, CAPTURED):
-        found = joined(found, _search(cursor, turns, query, None), query)
+    beside = turns.threads.submit(lambda own: _search(own, turns, query, of_turns))
+    try:
+        found = _search(cursor, indexes, query, memories)
+    finally:
+        wait([beside])  # it reads the same indexes: nothing of a search goes on behind its answer
+    found = joined(found, beside.result(), query)
     return found if is_whole else replace(found, degraded=found.degraded or NOT_WHOLE)
 
 

@@ -69,7 +69,9 @@ async def test_a_search_names_each_memory_by_the_kind_that_the_view_of_analysts_
     await agent.call("store_memory", content="The gateway has two ports.")
     asked = "SELECT record_id, kind FROM plain_kinds"
     seen = dict(await agent.node.services.reader.run(lambda cursor: cursor.execute(asked).fetchall()))
-    found = await agent.node.services.reader.run(lambda cursor: read_kinds(cursor, "default", [*seen, "unknown"]))
+    services = agent.node.services
+    documents = services.indexes.records.documents
+    found = await services.reader.run(lambda cursor: read_kinds(cursor, documents, "default", [*seen, "unknown"]))
     assert found == seen and set(seen.values()) > set(PLAIN_KINDS)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from dev import COVERED, QUICK
+from dev import QUICK
 from streams.log import open_log
 from streams.log.sqlite import SqliteLog
 from tests.docs.pages import ROOT
@@ -51,12 +51,10 @@ def collect(files: Iterable[str], *selection: str) -> Sequence[pytest.Item]:
 
 
 def ci_selections() -> list[list[str]]:
-    """What each `dev.py test` and `dev.py coverage` of `.ci/run` selects: `-m` and `-k` with their expressions."""
+    """What each `dev.py test` of `.ci/run` selects: `-m` and `-k` with their expressions."""
     script = (ROOT / ".ci" / "run").read_text()
-    commands = re.findall(r"^.*\bpython3 dev\.py (test|coverage)\b(.*)$", script, re.MULTILINE)
-    tests = [shlex.split(rest) or QUICK for command, rest in commands if command == "test"]
-    covered = COVERED if any(command == "coverage" for command, _ in commands) else ()
-    return [_selection(words) for words in (*tests, *covered)]
+    commands = re.findall(r"^.*\bpython3 dev\.py test\b(.*)$", script, re.MULTILINE)
+    return [_selection(shlex.split(rest) or QUICK) for rest in commands]
 
 
 def _selection(words: Sequence[str]) -> list[str]:

@@ -60,20 +60,20 @@ UNCOUNTED = ("graph/build", "graph/child", "sandbox", "sql/child")
 """What runs only in children without the node's environment."""
 
 
-def test_the_gate_counts_the_branches_of_the_whole_program_and_of_the_nodes_that_tests_start() -> None:
+def test_the_gate_counts_the_branches_of_the_whole_program_and_of_its_children() -> None:
     settings = configparser.ConfigParser()
     settings.read(ROOT / ".coveragerc")
     run, report = settings["run"], settings["report"]
     assert run["source_pkgs"].split(", ") == list(PROGRAM) and run.getboolean("branch")
     assert run["patch"].split(", ") == ["subprocess", "_exit"]
-    assert report.getfloat("fail_under") == 94 and "omit" not in run
+    assert report.getfloat("fail_under") == 80 and "omit" not in run
     assert report["omit"].split() == [f"storage/{name}.py" for name in UNCOUNTED]
     script = (ROOT / ".ci" / "run").read_text()
     for command in ("test", "coverage"):
-        assert re.search(rf"^DEV_COUNTS=1 step python3 dev\.py {command}\b(?! -)", script, re.MULTILINE), command
+        assert re.search(rf"^DEV_COUNTS=1 step python3 dev\.py {command}$", script, re.MULTILINE), command
 
 
-@pytest.mark.parametrize("failing", range(6))
+@pytest.mark.parametrize("failing", range(5))
 def test_the_gate_ends_with_what_its_first_failing_step_says(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
     steps: list[str] = []
 
@@ -83,28 +83,28 @@ def test_the_gate_ends_with_what_its_first_failing_step_says(monkeypatch: pytest
 
     monkeypatch.setattr(dev, "call", call)
     monkeypatch.delenv(dev.COUNTS, raising=False)
-    suites = [f"run -m pytest {' '.join(suite)}" for suite in (dev.QUICK, dev.PROCESS)]
-    assert dev.coverage() == (7 if failing < 5 else 0)
-    assert steps == ["erase", *suites, "combine --quiet", "report"][: failing + 1]
+    assert dev.coverage() == (7 if failing < 4 else 0)
+    assert steps == ["erase", f"run -m pytest {' '.join(dev.QUICK)}", "combine --quiet", "report"][: failing + 1]
 
 
-def test_where_the_quick_suite_was_counted_the_gate_adds_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_quick_suite_was_counted_the_gate_reports_on_that(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[tuple[str, ...]] = []
     monkeypatch.setattr(dev, "call", lambda *command: steps.append(command) or 0)
     monkeypatch.setattr(dev, "set_up", lambda *locks: 0)
     monkeypatch.setenv(dev.COUNTS, "1")
     assert dev.main(["test"]) == dev.main(["coverage"]) == 0
-    quick, process = (("-m", "coverage", "run", "-m", "pytest", *suite) for suite in (dev.QUICK, dev.PROCESS))
     assert [step[1:] for step in steps] == [
-        quick, process, ("-m", "coverage", "combine", "--quiet"), ("-m", "coverage", "report")
-    ]  # fmt: skip
+        ("-m", "coverage", "run", "-m", "pytest", *dev.QUICK),
+        ("-m", "coverage", "combine", "--quiet"),
+        ("-m", "coverage", "report"),
+    ]
 
 
 def test_the_gate_runs_nothing_again_that_kills_processes_or_breaks_brokers() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     again, once = script[script.index("--reruns") :].split("unset PYTEST_ADDOPTS\n")
-    assert re.findall(r"dev\.py (\w+)", again) == ["test", "test", "coverage"]
-    assert not re.findall(r'-m "(?!hypothesis and)', again)
+    assert re.findall(r"dev\.py (\w+)", again) == ["test", "coverage", "test", "test"]
+    assert not re.findall(r'-m "(?!hypothesis and|process and not kafka and not crash")', again)
     for suite in ("conformance", '"kafka and not crash"', '"crash and not kafka"', '"crash and kafka"'):
         assert f"-m {suite}" in once
 

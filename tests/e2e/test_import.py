@@ -36,6 +36,7 @@ def rows(program: Program) -> dict[str, list[str]]:
 def test_importing_twice_changes_nothing(thalweg: Program, node: NodeProcess) -> None:
     first = thalweg("import", "claude-code", EXAMPLE, "--json").json()
     assert first["applied"] and first["events"] > 30 and first["unreadable"] == 1
+    node.settle()  # vectors of turns are made behind the import
     before = rows(thalweg)
     again = thalweg("import", "claude-code", EXAMPLE, "--json").json()
     assert (again["events"], again["unreadable"], again["applied"]) == (first["events"], 1, True)

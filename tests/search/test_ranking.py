@@ -15,7 +15,7 @@ from processors.memory.vector_facts import decode_vector
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.ranking.background import background
+from storage.search.ranking.background import background, sample_of
 from storage.search.ranking.weights import Evidence, keyword_scores, late_scores, score_parts, totals
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
@@ -207,11 +207,12 @@ def test_the_share_that_asks_is_counted_in_characters_of_sentences() -> None:
 
 
 def test_the_background_of_few_texts_is_mostly_what_is_believed_of_any() -> None:
-    labels = np.arange(2_000, dtype=np.int64)
-    mean, deviation = background(lambda _, some: np.where(some % 8, 0.5, 0.7), np.zeros(3), labels)
+    sample = sample_of(np.arange(2_000, dtype=np.int64))
+    assert 400 < len(sample) <= 512 and len(sample_of(sample[:5])) == 5
+    mean, deviation = background(np.where(sample % 8, 0.5, 0.7))
     assert (mean, deviation) == pytest.approx((0.55, 0.12), abs=0.05)
-    assert background(lambda _, some: np.full(len(some), np.nan), np.zeros(3), labels[:5]) == pytest.approx((0.2, 0.1))
-    mean, deviation = background(lambda _, some: np.full(len(some), 0.9), np.zeros(3), labels[:2])
+    assert background(np.full(5, np.nan)) == pytest.approx((0.2, 0.1))
+    mean, deviation = background(np.full(2, 0.9))
     assert (mean, deviation) == pytest.approx((0.244, 0.195), abs=0.001)
 
 

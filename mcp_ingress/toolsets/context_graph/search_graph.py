@@ -44,8 +44,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit, SearchResult
-from storage.search.records.matches import DocumentMatches
-from storage.search.search import search
+from storage.search.search import Keywords, search
 from storage.statements import execute, marks
 from streams.clock import format_time
 from streams.event_types.context_graph import MODALITIES
@@ -133,7 +132,7 @@ def _search(
     cursor: duckdb.DuckDBPyConnection,
     indexes: IndexSet,
     query: Query,
-    prefetched: DocumentMatches | None,
+    prefetched: Keywords | None,
 ) -> _Found:
     """What is found: one turn on a reader thread."""
     call, correction, attention = prepared.call, prepared.correction, prepared.attention

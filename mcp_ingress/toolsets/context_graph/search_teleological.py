@@ -40,7 +40,7 @@ from processors.context_graph.rules.memories import TOOLSET, query_vector_id
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.matches import DocumentMatches
+from storage.search.search import Keywords
 
 MAX_QUERY = 10_000
 _WEIGHTS = ("weight_purpose", "weight_correlations", "weight_groups")
@@ -85,7 +85,7 @@ async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any
         cursor: duckdb.DuckDBPyConnection,
         indexes: IndexSet,
         query: Query,
-        prefetched: DocumentMatches | None,
+        prefetched: Keywords | None,
     ) -> tuple[Compared, str, list[Row]]:
         reader = reader_of(call, cursor)
         found = compare(reader, question, query, prefetched, asked.memory_id, chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import orjson
@@ -12,8 +12,8 @@ import orjson
 from mcp_ingress.fitting.passage import Span, best_passage
 from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
 from processors.memory.rules.relevance import Calibration, relevance_of
-from storage.search.captured import read_turns
-from storage.search.records.hits import SearchHit
+from storage.search.captured import read_turns, turns_among
+from storage.search.records.hits import DocumentRows, SearchHit
 from storage.search.search import MAX_OTHERS
 
 CHARACTERS = 4
@@ -32,7 +32,18 @@ SIDES = {"keyword": "words", "vector": "meaning", "late": "meaning", "graph": "r
 NAMES = frozenset({"Domain", "Human", "Persona", "Protocol", "Entity"})
 """Kinds of records that are a name, and say something only where what it names is described."""
 
+ROWS_READ = 12
+"""Hits of which is read at once what their rows show."""
+
 Row = dict[str, Any]
+
+
+class Fitted(NamedTuple):
+    """The rows that fit. `nothing`: probably none is right. `merged`: hits that are no rows of their own."""
+
+    rows: list[Row]
+    nothing: bool
+    merged: int
 
 
 @dataclass(frozen=True)
@@ -53,38 +64,52 @@ class Page:
         """Characters that the rows may take."""
         return CHARACTERS * self.tokens - FRAME
 
-    def rows(
+    def fitted(
         self,
         cursor: duckdb.DuckDBPyConnection,
+        documents: DocumentRows,
         namespace: str,
         hits: Sequence[SearchHit],
         calibration: Calibration,
-    ) -> tuple[list[Row], bool]:
-        """The hits as rows, best first, each record once, and whether probably none is right.
+    ) -> Fitted:
+        """The first hits that fit, as rows, best first, each record once.
 
-        `calibration`: of the namespace's relevance. Names that say nothing are left out.
+        Names that say nothing are left out. A row that is too large is passed over, unless there is no other. What
+        stands behind the last that fits is not read. `calibration`: of the namespace's relevance.
         """
         trusted = relevance_of(hits, calibration)
         relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
         stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
-        named = [name for hit in stated for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]
-        kinds = {identity: kind for kind, identity in named} | {hit.record_id: hit.kind for hit in stated}
-        records, turns = read_records(cursor, namespace, kinds), read_turns(cursor, [hit.label for hit in stated])
-        rows: dict[str, Row] = {}
-        for hit in stated:
-            row = self._row(hit, records, turns.get(hit.label), relevance[hit.label])
-            rows.setdefault(row["id"], row)
-        return list(rows.values()), trusted.nothing
+        sizes: dict[str, int] = {}
+        shown, left, read = [], self.room, 0
+        while read < len(stated) and left >= min(sizes.values(), default=0):
+            some = stated[read : read + ROWS_READ]
+            read += len(some)
+            for row in self._rows(cursor, documents, namespace, some, relevance):
+                if row["id"] in sizes:
+                    continue
+                size = sizes[row["id"]] = len(orjson.dumps(row).decode()) + 1
+                if size <= left:
+                    shown.append(row)
+                    left -= size
+                elif len(sizes) == 1:
+                    first = row
+        shown = shown or [{**first, "text": one_line(first["text"])}] if sizes else []
+        return Fitted(shown, trusted.nothing, len(hits) - len(stated) + read - len(sizes))
 
-    def fitted(self, rows: Sequence[Row]) -> list[Row]:
-        """The first rows that fit; one that is too large is passed over, unless there is no other."""
-        shown, left = [], self.room
-        for row in rows:
-            size = len(orjson.dumps(row).decode()) + 1
-            if size <= left:
-                shown.append(row)
-                left -= size
-        return shown or [{**row, "text": one_line(row["text"])} for row in rows[:1]]
+    def _rows(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        documents: DocumentRows,
+        namespace: str,
+        hits: Sequence[SearchHit],
+        relevance: Mapping[int, float | None],
+    ) -> list[Row]:
+        named = [name for hit in hits for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]
+        kinds = {identity: kind for kind, identity in named} | {hit.record_id: hit.kind for hit in hits}
+        records = read_records(cursor, documents, namespace, kinds)
+        turns = read_turns(cursor, turns_among(hits))
+        return [self._row(hit, records, turns.get(hit.label), relevance[hit.label]) for hit in hits]
 
     def _row(
         self,

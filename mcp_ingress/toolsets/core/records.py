@@ -8,6 +8,8 @@ from typing import NamedTuple
 import duckdb
 
 from mcp_ingress.fitting.passage import Span, best_passage
+from processors.telemetry.kinds import TURN as TURN_KIND
+from storage.search.records.hits import DocumentRows
 from storage.statements import marks
 from streams.ids import document_label
 
@@ -26,7 +28,6 @@ SELECT e.entity_id, j.entry_id
 FROM entities e
 JOIN talos_journal j ON j.namespace = e.namespace AND j.event_id = e.source_event_id AND trim(j.content) = e.text
 WHERE e.namespace = $namespace AND e.entity_id IN (SELECT unnest($ids::VARCHAR[]))"""
-_DOCUMENTS = "SELECT record_id, label, toolset, kind FROM documents WHERE label IN ({marks})"
 _CATEGORIES = "SELECT entry_id, category FROM talos_journal WHERE namespace = ? AND entry_id IN ({marks})"
 _ROOTS = "SELECT entry_id, root_id FROM journal_versions WHERE namespace = ? AND entry_id IN ({marks})"
 _TAGS = """
@@ -44,32 +45,38 @@ class RecordName(NamedTuple):
     kind: str
 
 
-def read_records(cursor: duckdb.DuckDBPyConnection, namespace: str, known: Mapping[str, str]) -> dict[str, RecordName]:
+def read_records(
+    cursor: duckdb.DuckDBPyConnection, documents: DocumentRows, namespace: str, known: Mapping[str, str]
+) -> dict[str, RecordName]:
     """By record id what core calls the records, given with their own kinds.
 
     What was found in an entry and says the same is the entry.
     """
-    asked = list(known)
+    turns = {identity: RecordName(identity, TURN) for identity, kind in known.items() if kind == TURN_KIND}
+    asked = [identity for identity in known if identity not in turns]
     if not asked:
-        return {}
+        return turns
     entries = dict(cursor.execute(_ENTRIES, {"namespace": namespace, "ids": asked}).fetchall())
     named = {identity: entries.get(identity, identity) for identity in asked}
-    kinds = read_kinds(cursor, namespace, set(named.values()))
-    return {identity: RecordName(shown, kinds.get(shown, known[identity].lower())) for identity, shown in named.items()}
+    kinds = read_kinds(cursor, documents, namespace, set(named.values()))
+    return turns | {
+        identity: RecordName(shown, kinds.get(shown, known[identity].lower())) for identity, shown in named.items()
+    }
 
 
-def read_kinds(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Collection[str]) -> dict[str, str]:
+def read_kinds(
+    cursor: duckdb.DuckDBPyConnection, documents: DocumentRows, namespace: str, record_ids: Collection[str]
+) -> dict[str, str]:
     """record id -> kind, as `plain_kinds` has it, of those that are memories.
 
     Each is looked up by an index: the view reads every memory, 14 ms of 100,000.
     """
-    labels = [document_label(namespace, record_id) for record_id in record_ids]
-    rows = cursor.execute(_DOCUMENTS.format(marks=marks(labels)), labels).fetchall()
-    kinds = {record_id: _PLAIN.get(kind.lower(), kind.lower()) for record_id, _, _, kind in rows}
-    entries = [record_id for record_id, _, *place in rows if tuple(place) == _ENTRY]
+    rows = documents.rows(cursor, [document_label(namespace, record_id) for record_id in record_ids])
+    kinds = {row.record_id: _PLAIN.get(row.kind.lower(), row.kind.lower()) for row in rows.values()}
+    entries = [row.record_id for row in rows.values() if (row.toolset, row.kind) == _ENTRY]
     if entries:
         kinds |= _entry_kinds(cursor, namespace, entries)
-    beliefs = [label for _, label, *place in rows if tuple(place) == _BELIEF]
+    beliefs = [label for label, row in rows.items() if (row.toolset, row.kind) == _BELIEF]
     if beliefs:
         kinds |= dict(cursor.execute(_BELIEF_KINDS.format(marks=marks(beliefs)), beliefs).fetchall())
     return kinds

@@ -18,8 +18,7 @@ from mcp_ingress.toolsets.talos.search_arguments import ENTITY_TYPES, checked_li
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.hits import SearchHit, SearchResult
-from storage.search.records.matches import DocumentMatches
-from storage.search.search import search
+from storage.search.search import Keywords, search
 from streams.clock import format_time
 
 
@@ -35,7 +34,7 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
 
 
 def _search_with_related(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None
 ) -> tuple[SearchResult, dict[str, list[dict[str, str]]]]:
     """The search, and the neighbours of each hit by its id: one turn on a reader thread instead of two."""
     found = search(cursor, indexes, query, prefetched)

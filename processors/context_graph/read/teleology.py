@@ -23,13 +23,12 @@ from processors.context_graph.rules.views.centre import centre
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.embedding.query import EncodedQuery
 from storage.search.query import Query
-from storage.search.search import search
+from storage.search.search import Keywords, search
 from storage.statements import execute
 
 if TYPE_CHECKING:
     import duckdb
 
-    from storage.search.records.matches import DocumentMatches
     from storage.search.vectors.model_vector import ModelVector
 
 FIRST = 50
@@ -86,7 +85,7 @@ def compare(
     reader: FingerprintReader,
     question: TextQuestion,
     query: Query,
-    prefetched: DocumentMatches | None,
+    prefetched: Keywords | None,
     memory_id: str | None = None,
     view: int | None = None,
 ) -> Compared:
@@ -162,7 +161,7 @@ def read_synergy(reader: FingerprintReader) -> np.ndarray:
 def _candidates(
     reader: FingerprintReader,
     query: Query,
-    prefetched: DocumentMatches | None,
+    prefetched: Keywords | None,
     of_models: Mapping[int, ModelVector],
     view: int | None,
 ) -> tuple[list[str], str | None]:

@@ -12,8 +12,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.ranking.newest import MAX_FOLLOWED
 from storage.search.records.hits import SearchHit, SearchResult
-from storage.search.records.matches import DocumentMatches
-from storage.search.search import search
+from storage.search.search import Keywords, search
 from streams.ids import document_label
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ SPARE = 20
 
 
 def search_live(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None = None
 ) -> SearchResult:
     """A search without what is no longer valid, with the open tensions of each hit.
 
@@ -89,7 +88,8 @@ def _without(
         for others in (hit.also, hit.disputed_by)
     )
     if hit.record_id not in ended:
-        return replace(hit, also=also, disputed_by=disputed_by)
+        is_same = len(also) == len(hit.also) and len(disputed_by) == len(hit.disputed_by)
+        return hit if is_same else replace(hit, also=also, disputed_by=disputed_by)
     if not also:
         return None
     label = document_label(namespace, also[0][1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from storage.search.question import asks_about_user
-from storage.search.ranking.background import background
+from storage.search.ranking.background import background, sample_of
 from storage.search.ranking.candidates import Candidates
 from storage.search.ranking.context import SearchContext
 from storage.search.ranking.dates import nearness
@@ -36,11 +36,12 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     tokens = None
     if query.vector is not None:
         evidence.vector = space.document_similarities(query.vector, labels)
-        evidence.background = background(space.similarities, query.vector, context.allowed.labels)
+        evidence.background = background(_sampled(context, query.vector))
         around = context.records.surroundings(context.cursor, query.filter.namespace, context.space_name)
         if around is not None:
             evidence.surroundings = around.similarities(query.vector, labels)
-            evidence.among_surroundings = background(around.similarities, query.vector, context.allowed.labels)
+            sampled = around.similarities(query.vector, sample_of(context.allowed.labels))
+            evidence.among_surroundings = background(sampled)
         tokens = None if query.tokens is None else space.match_tokens(query.tokens, query.vector, labels)
     if tokens is not None and query.tokens is not None:
         evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights
@@ -54,3 +55,16 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         days = [written[label][0].date() if label in written else None for label in labels.tolist()]
         evidence.dates = np.array([0.0 if day is None else nearness(candidates.dates, day) for day in days])
     return evidence
+
+
+def _sampled(context: SearchContext, vector: np.ndarray) -> np.ndarray:
+    """(n,) cosines of a vector to a sample of what the filter leaves.
+
+    The sample's vectors are in memory until the next commit.
+    """
+
+    def read(last: object, rows: object) -> list[np.ndarray]:
+        return list(context.space.vectors(sample_of(context.allowed.labels)).values())
+
+    sample = context.records.cached(context.cursor, ("sample", context.space_name, context.query.filter), read)
+    return np.stack(sample) @ vector if sample else np.empty(0)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
 
 import duckdb
 import numpy as np
 
 from storage.search.entries import DocumentEntry
 from storage.search.records.passages import Passage
-from storage.search.records.row_cache import RowCache
+from storage.search.records.row_store import DocumentRow, RowStore
 
 TIE_DIGITS = 12
 """Scores that agree to this many digits are tied: sums in another order differ in the last bits."""
@@ -67,17 +67,21 @@ class SearchResult:
 class DocumentRows:
     """What searches read of `documents`: whole hits, and the names of other records."""
 
-    def __init__(self) -> None:
-        self._hits = RowCache("record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace")
-        self._names = RowCache("kind, record_id, created_at")
+    def __init__(self, directory: Path | None = None) -> None:
+        """`directory`: on which disk rows are kept; by default the system's place for temporary files."""
+        self._rows = RowStore(directory)
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Read the newest rows, so that the first searches need not."""
-        self._hits.load(cursor)
+        """Read all rows, so that searches need not."""
+        self._rows.load(cursor)
 
     def add(self, entries: Iterable[DocumentEntry]) -> None:
         """Take in committed documents. What an entry does not tell is read when it is asked for."""
-        self._hits.keep({entry.label: row for entry in entries if (row := _row(entry)) is not None})
+        self._rows.keep({entry.label: row for entry in entries if (row := _row(entry)) is not None})
+
+    def remove(self, labels: Sequence[int]) -> None:
+        """Forget documents."""
+        self._rows.remove(labels)
 
     def best(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
@@ -100,8 +104,8 @@ class DocumentRows:
 
     def hits(self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
         """The documents of a namespace with these labels, without scores."""
-        rows = self._hits.read(cursor, labels)
-        return {label: SearchHit(label, *row[:-1]) for label, row in rows.items() if row[-1] == namespace}
+        rows = self._rows.read(cursor, labels)
+        return {label: SearchHit(label, *row[:-1]) for label, row in rows.items() if row.namespace == namespace}
 
     def names(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
         """(kind, record id) of the documents with these labels, in their order."""
@@ -114,28 +118,23 @@ class DocumentRows:
 
         What is not there any more is left out.
         """
-        rows = self._named(cursor, [label for group in groups for label in group])
-        return [[rows[label][:2] for label in group if label in rows] for group in groups]
+        rows = self._rows.read(cursor, [label for group in groups for label in group])
+        return [[(rows[label].kind, rows[label].record_id) for label in group if label in rows] for group in groups]
+
+    def rows(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, DocumentRow]:
+        """label -> its row, of those that are documents, of any namespace."""
+        return self._rows.read(cursor, labels)
 
     def dates(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:
         """label -> (created_at, record id) of those that are documents."""
-        rows = self._named(cursor, labels)
-        return {label: (created_at, record_id) for label, (_, record_id, created_at) in rows.items()}
-
-    def _named(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[str, str, datetime]]:
-        """label -> kind, record id and time: of whole rows that are known, else read without their texts."""
-        known = self._hits.known(labels)
-        named = {label: (row[1], row[0], row[6]) for label, row in known.items()}
-        if len(named) < len(labels):
-            named |= self._names.read(cursor, [label for label in labels if label not in named])
-        return named
+        return {label: (row.created_at, row.record_id) for label, row in self._rows.read(cursor, labels).items()}
 
 
-def _row(entry: DocumentEntry) -> tuple[Any, ...] | None:
+def _row(entry: DocumentEntry) -> DocumentRow | None:
     """The row of `documents` as it is read; None where the entry does not tell it."""
-    if entry.record_id is None or entry.created_at is None or entry.kind is None:
+    if entry.record_id is None or entry.created_at is None or entry.kind is None or entry.event_id is None:
         return None
     moment, (toolset, kind) = entry.created_at, entry.kind
     created_at = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
     about = (entry.record_id, kind, toolset, entry.session_id, entry.domain)
-    return *about, entry.text, created_at, entry.event_id, entry.namespace
+    return DocumentRow(*about, entry.text, created_at, entry.event_id, entry.namespace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import duckdb
@@ -41,10 +42,13 @@ class Records:
     every commit that may change what a search finds begins the next.
     """
 
-    def __init__(self, sources: Collection[tuple[str, str]] = (), roles: str = "") -> None:
+    def __init__(
+        self, sources: Collection[tuple[str, str]] = (), roles: str = "", directory: Path | None = None
+    ) -> None:
         """`sources`: (toolset, kind) of records that others are made of.
 
-        `roles` SELECTs (namespace, record_id, role): who said a record, where a table knows.
+        `roles` SELECTs (namespace, record_id, role): who said a record, where a table knows. `directory`: on which disk
+        what is read of documents is kept; by default the system's place for temporary files.
         """
         self._roles = roles
         self.clusters = Clusters(sources)
@@ -53,7 +57,7 @@ class Records:
         self.questions = QuestionShares()
         self.user_records = UserRecords()
         self.speakers = Speakers()
-        self.documents = DocumentRows()
+        self.documents = DocumentRows(directory)
         self.generation = 0
         self.contents = 0
         """Changes with what the indexes hold; not with every generation, as rows of other tables begin one too."""
@@ -92,6 +96,7 @@ class Records:
     def remove(self, labels: Sequence[int]) -> list[int]:
         """Forget documents with their passages; all labels that went."""
         gone = [*labels, *self.passages.remove(labels)]
+        self.documents.remove(labels)
         self.timelines.remove(labels)
         self.clusters.remove(labels)
         self.questions.remove(labels)
@@ -117,7 +122,6 @@ class Records:
         A count cannot tell rows that went from rows that came.
         """
         self.begin_generation()
-        self.documents = DocumentRows()
         self._filters, self._relations, self._values = FilterCache(), Relations(self._merge), {}
         self._surroundings = SurroundingsFollower()
 
