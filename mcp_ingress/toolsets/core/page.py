@@ -81,8 +81,9 @@ class Page:
         relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
         stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
         sizes: dict[str, int] = {}
-        shown, left, read = [], self.room, 0
-        while read < len(stated) and left >= min(sizes.values(), default=0):
+        shown: list[Row] = []
+        left, read = self.room, 0
+        while read < len(stated) and (not shown or left >= min(sizes.values())):
             some = stated[read : read + ROWS_READ]
             read += len(some)
             for row in self._rows(cursor, documents, namespace, some, relevance):

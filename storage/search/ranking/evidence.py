@@ -63,8 +63,9 @@ def _sampled(context: SearchContext, vector: np.ndarray) -> np.ndarray:
     The sample's vectors are in memory until the next commit.
     """
 
-    def read(last: object, rows: object) -> list[np.ndarray]:
-        return list(context.space.vectors(sample_of(context.allowed.labels)).values())
+    def read(last: object, rows: object) -> np.ndarray | None:
+        found = context.space.vectors(sample_of(context.allowed.labels))
+        return np.stack(list(found.values())) if found else None
 
     sample = context.records.cached(context.cursor, ("sample", context.space_name, context.query.filter), read)
-    return np.stack(sample) @ vector if sample else np.empty(0)
+    return np.empty(0) if sample is None else sample @ vector
