@@ -24,6 +24,9 @@ INDEX, TEXT = "index", "text"
 DETAILS = {INDEX: 35, TEXT: 60}
 """Tokens that a row takes at least."""
 MAX_PASSAGE = 1_200
+LEAST_TEXT = 40
+"""Characters of a text that are shown however little room there is."""
+LESS_NEEDED = ("also", "earlier")
 PASSAGES = 4
 """A row's passage may take this part of what there is."""
 MAX_NAMED = 3
@@ -74,29 +77,42 @@ class Page:
     ) -> Fitted:
         """The first hits that fit, as rows, best first, each record once.
 
-        Names that say nothing are left out. A row that is too large is passed over, unless there is no other. What
-        stands behind the last that fits is not read. `calibration`: of the namespace's relevance.
+        Names that say nothing are left out. The first row is cut where it is too large; another one is passed over, and
+        with it what it disputes. What stands behind the last that fits is not read. `calibration`: of the namespace's
+        relevance.
         """
         trusted = relevance_of(hits, calibration)
         relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
         stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
         sizes: dict[str, int] = {}
         shown: list[Row] = []
+        passed: set[str] = set()
         left, read = self.room, 0
-        while read < len(stated) and (not shown or left >= min(sizes.values())):
+        while read < len(stated) and left >= min(sizes.values(), default=0):
             some = stated[read : read + ROWS_READ]
             read += len(some)
             for row in self._rows(cursor, documents, namespace, some, relevance):
                 if row["id"] in sizes:
                     continue
-                size = sizes[row["id"]] = len(orjson.dumps(row).decode()) + 1
-                if size <= left:
+                size = sizes[row["id"]] = _size(row)
+                if not shown:
+                    shown.append(row if size <= left else self._cut(row, left))
+                    left -= _size(shown[0])
+                elif size <= left and passed.isdisjoint(row.get("disputed_by", ())):
                     shown.append(row)
                     left -= size
-                elif len(sizes) == 1:
-                    first = row
-        shown = shown or [{**first, "text": one_line(first["text"])}] if sizes else []
+                else:
+                    passed.add(row["id"])
         return Fitted(shown, trusted.nothing, len(hits) - len(stated) + read - len(sizes))
+
+    def _cut(self, row: Row, most: int) -> Row:
+        """The row in about `most` characters: with less text, and where LEAST_TEXT is too much, fewer ids."""
+        text, over = row["text"], _size(row) - most
+        if len(text) - over < LEAST_TEXT:
+            row = {name: value for name, value in row.items() if name not in LESS_NEEDED}
+            over = _size(row) - most
+        text = one_line(text, self.query, most=max(LEAST_TEXT, len(text) - over))
+        return {**row, "text": text, **({"truncated": True} if self.detail == TEXT else {})}
 
     def _rows(
         self,
@@ -148,6 +164,10 @@ class Page:
             return {"text": hit.text}
         start, end = best_passage(hit.text, longest, self.query, near)
         return {"text": hit.text[start:end], "truncated": True}
+
+
+def _size(row: Row) -> int:
+    return len(orjson.dumps(row).decode()) + 1
 
 
 def _successor(hit: SearchHit) -> list[tuple[str, str]]:
