@@ -335,6 +335,9 @@ async def test_a_store_that_is_down_is_said_by_a_read(agent: Agent, node: SmallN
 async def test_a_defect_is_told_by_its_code_and_shows_nothing_of_the_inside(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent.node.reader, "_call", lambda query: 1 / 0)
+    def fail(query: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(agent.node.reader, "run", fail)
     answer = await refused(agent, "INTERNAL_ERROR", "pattern_list")
     assert "division" not in str(answer)

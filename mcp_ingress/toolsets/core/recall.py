@@ -21,6 +21,7 @@ from processors.memory.rules.plain_kind import PLAIN_KINDS
 from processors.memory.rules.relevance import FIRST
 from storage.search.query import MIN_POOL
 from storage.search.records.filter import Filter, TagFilter
+from storage.search.records.hits import SearchResult
 from streams.errors import Refused
 
 TOOLSETS = sorted({toolset for toolset, _ in KINDS})
@@ -35,15 +36,11 @@ async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     query, chosen = writes.checked_text(arguments, "query"), _filter(call.namespace, arguments)
     page = Page(query, arguments["detail"], _checked_tokens(arguments["max_tokens"]))
     is_fresh = await call.fresh("extract", vectors=True)
-    has_turns = chosen.tags is None  # which a kind asks for, and no turn has
-    limit = max(page.most_rows, FIRST)
-    pool = max(MIN_POOL, int(CANDIDATES * limit))
-    found = await call.search(query, chosen, limit, search_live, pool=pool, with_turns=has_turns)
-
-    documents = call.services.indexes.records.documents
+    found = await _found(call, query, chosen, max(page.most_rows, FIRST))
+    documents, may_hold = call.services.indexes.records.documents, call.services.may_hold
 
     def fitted(cursor: duckdb.DuckDBPyConnection) -> Fitted:
-        calibration = known_calibration(cursor, call.namespace, call.services.may_hold)
+        calibration = known_calibration(cursor, call.namespace, may_hold)
         return page.fitted(cursor, documents, call.namespace, found.hits, calibration)
 
     shown = await call.read(fitted)
@@ -54,6 +51,12 @@ async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if found.degraded is not None:
         notes |= {"degraded": True, "message": found.degraded}
     return {"success": True, "results": shown.rows, "total": found.total - shown.merged, **notes}
+
+
+async def _found(call: Call, query: str, chosen: Filter, limit: int) -> SearchResult:
+    pool = max(MIN_POOL, int(CANDIDATES * limit))
+    has_turns = chosen.tags is None  # which a kind asks for, and no turn has
+    return await call.search(query, chosen, limit, search_live, pool=pool, with_turns=has_turns)
 
 
 def _filter(namespace: str, arguments: Mapping[str, Any]) -> Filter:
