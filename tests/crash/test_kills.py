@@ -2,7 +2,8 @@
 
 Then every invariant holds, and a rebuild gives the same.
 
-The random seed and the schedule are printed. THALWEG_KILLS sets how many random kills, THALWEG_SEED which.
+The random seed and the schedule are printed. THALWEG_KILLS sets how many random kills, THALWEG_SEED which,
+THALWEG_PASSES at which pass of a failpoint.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tests.patience import PATIENCE_S, Tries
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 KILLS = int(os.environ.get("THALWEG_KILLS", "20"))
+PASSES = [int(nth) for nth in os.environ.get("THALWEG_PASSES", "1,2,17").split(",")]
 SEED = int(os.environ.get("THALWEG_SEED", "7"))
 RECURRING = [
     name
@@ -121,7 +123,7 @@ def test_what_lay_on_the_log_at_a_kill_is_processed_by_every_stage_15_seconds_la
     node.stop()
 
 
-@pytest.mark.parametrize("nth", [1, 2, 17])
+@pytest.mark.parametrize("nth", PASSES)
 @pytest.mark.parametrize("failpoint", RECURRING)
 def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, nth, broker_url, tmp_path):
     node = a_node(tmp_path, broker_url)
@@ -167,7 +169,7 @@ def test_a_kill_while_partitions_are_given_up_loses_nothing(broker_url, tmp_path
 SAVING = ["mid_index_save", "after_rename"]
 
 
-@pytest.mark.parametrize("nth", [1, 2, 17])
+@pytest.mark.parametrize("nth", PASSES)
 @pytest.mark.parametrize("failpoint", SAVING)
 def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebuilt_or_whole(
     failpoint, nth, broker_url, tmp_path
