@@ -225,8 +225,8 @@ class Call:
     ) -> Result:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `pool`: see
-        `Query`. `with_turns`: what was said in captured sessions too.
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `Query` says what
+        `pool` is. With `with_turns`, what was said in captured sessions is searched too.
         """
         return await self.prepared_search(text, chosen, limit, lambda cursor: run, pool=pool, with_turns=with_turns)
 

@@ -91,7 +91,7 @@ class IndexSet:
         self.views = ViewSpaces(directory / "views")
         self.features = FeatureRows(directory / "features")
         self._connect = connect
-        self.threads = CursorPool(connect, SEARCH_THREADS, "search-turns" if turns is None else "search")
+        self.threads = CursorPool(connect, SEARCH_THREADS, "search")
         """For a search of these indexes beside another; none is started before the first."""
         self._covered: dict[str, int] = {}
         self._deferred = deque[Commit]()

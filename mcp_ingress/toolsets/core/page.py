@@ -27,6 +27,7 @@ MAX_PASSAGE = 1_200
 LEAST_TEXT = 40
 """Characters of a text that are shown however little room there is."""
 LESS_NEEDED = ("also", "earlier")
+"""Ids that the first row leaves out where there is no room for them."""
 PASSAGES = 4
 """A row's passage may take this part of what there is."""
 MAX_NAMED = 3
@@ -42,7 +43,7 @@ Row = dict[str, Any]
 
 
 class Fitted(NamedTuple):
-    """The rows that fit. `nothing`: probably none is right. `merged`: hits that are no rows of their own."""
+    """The rows that fit. `nothing`: probably none is right. `merged`: how many hits have no row of their own."""
 
     rows: list[Row]
     nothing: bool
