@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import duckdb
 
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.ranking.fusion import ordered
-from storage.search.records.clusters import cluster_of
-from storage.search.records.hits import SearchHit, SearchResult
-from storage.search.records.label_map import ABSENT
+from storage.search.records.hits import SearchHit
 from streams.ids import document_label
 
 CAPTURED, MEMORIES = "captured", "main"
@@ -49,25 +45,6 @@ def turns_asked(indexes: IndexSet, query: Query) -> IndexSet | None:
     return indexes.searched_turns(query.filter.namespace) if query.with_turns else None
 
 
-def joined(memories: SearchResult, turns: SearchResult, query: Query) -> SearchResult:
-    """The best of both. A turn that says the same as a memory is one of the others that state it."""
-    hits = {hit.label: hit for hit in memories.hits}
-    total = memories.total + turns.total
-    stated = {_cluster(query, hit): hit.label for hit in memories.hits} if query.distinct else {}
-    stated.pop(ABSENT, None)  # what has no words states nothing
-    for turn in turns.hits:
-        if (same := stated.get(_cluster(query, turn))) is None:
-            hits[turn.label] = turn
-            continue
-        known, total = hits[same], total - 1
-        others = [*known.also, (turn.kind, turn.record_id)]
-        hits[same] = replace(known, also=others, times=known.times + turn.times)
-    scores = {label: hit.score for label, hit in hits.items()}
-    best = ordered(scores, {label: (hit.created_at, hit.record_id) for label, hit in hits.items()})
-    found = [hits[label] for label in best[: query.limit]]
-    return SearchResult(found, total, memories.degraded or turns.degraded)
-
-
 def is_turn(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> bool:
     """Whether a turn of the namespace has this id."""
     label = document_label(namespace, record_id)
@@ -91,7 +68,3 @@ def read_turns(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict
 def turns_among(hits: Iterable[SearchHit]) -> list[int]:
     """The labels of those hits that are turns."""
     return [hit.label for hit in hits if hit.toolset == TOOLSET]
-
-
-def _cluster(query: Query, hit: SearchHit) -> int:
-    return cluster_of(query.filter.namespace, hit.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -23,11 +24,13 @@ class Rows(Page):
         hits = [SearchHit(number, str(number), "Belief", "valence", None, None, "", datetime(2026, 1, 5))
                 for number in range(len(rows))]  # fmt: skip
         self.given.extend(rows)
-        return self.fitted(None, None, "default", hits, UNCHANGED).rows  # type: ignore[arg-type]
+        left = iter(hits)
+        read = lambda count: list(islice(left, count))  # noqa: E731
+        return self.fitted(None, None, "default", read, UNCHANGED).rows  # type: ignore[arg-type]
 
     given: list[dict[str, Any]] = []
 
-    def _rows(self, cursor: Any, documents: Any, namespace: str, hits: Sequence[SearchHit], relevance: Any) -> Any:
+    def _rows(self, cursor: Any, stored: Any, namespace: str, hits: Sequence[SearchHit], relevance: Any) -> Any:
         return [self.given[hit.label] for hit in hits]
 
 

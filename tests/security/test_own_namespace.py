@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
-import numpy as np
 import pytest
 
 from mcp_ingress.inventory import find_tools
@@ -168,8 +167,8 @@ def test_the_edges_of_a_graph_are_those_of_its_namespace_where_both_have_the_end
 
 def test_a_label_of_another_namespace_is_no_hit(cursor: duckdb.DuckDBPyConnection) -> None:
     """An index that gives it, or a filter that restricts nothing, cannot bring it into an answer."""
-    labels = np.array([document_label(OTHER, "same"), document_label(OWN, "same")])
-    assert [hit.text for hit in DocumentRows().best(cursor, OWN, labels, np.array([2.0, 1.0]), 5).values()] == [OWN]
+    labels = [document_label(OTHER, "same"), document_label(OWN, "same")]
+    assert [hit.text for hit in DocumentRows().hits(cursor, OWN, labels).values()] == [OWN]
 
 
 def state(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str, **changes: Any) -> None:

@@ -20,11 +20,11 @@ from mcp_ingress.call import Call
 from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, K, fuse, trigrams, word_similarity
 from storage.search.query import Query
+from storage.search.ranked_list import MAX_OTHERS
 from storage.search.ranking.distinct import WIDER, nearest_clusters
 from storage.search.ranking.fusion import imputed_order
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.filter import Filter, predicate
-from storage.search.search import MAX_OTHERS
 from storage.search.words.tantivy_schema import WORDS
 from storage.statements import dicts
 

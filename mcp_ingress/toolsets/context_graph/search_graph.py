@@ -38,7 +38,6 @@ from processors.context_graph.rules.views.catalogue import COUNT
 from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.workspace import WHOLE
 from processors.embedding.query import EncodedQuery
-from processors.memory.read.live_search import EVERY_HIT
 from processors.memory.rules.relevance import FIRST, Calibration, relevance_of, shown_probability
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -51,6 +50,8 @@ from streams.event_types.context_graph import MODALITIES
 from streams.ids import document_label
 
 MAX_QUERY = 10_000
+EVERY_HIT = 10_000
+"""More than the pools of all sides hold for what is asked here."""
 DIGITS = 3
 """Of an alignment in an answer."""
 _VIEWS = tuple(f"E{number}" for number in range(1, COUNT + 1))

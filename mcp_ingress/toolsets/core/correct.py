@@ -20,7 +20,7 @@ from processors.talos.rules.identifiers import entry_id
 from processors.talos.rules.ontology import JOURNAL_ENTRY
 from processors.valence.rules.beliefs import KIND as BELIEF
 from processors.valence.rules.beliefs import belief_id_of
-from storage.search.records.hits import DocumentRows
+from storage.search.records.records import Records
 from streams.errors import Refused
 from streams.events import Event
 from streams.ids import document_label
@@ -54,8 +54,8 @@ async def correct(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Find what the id names, and have its reducer decide."""
     text, reason = _checked_change(arguments), (arguments.get("reason") or "").strip() or None
     await call.fresh()
-    documents, given = call.services.indexes.records.documents, arguments["id"]
-    target = await call.read(lambda cursor: find_target(cursor, documents, call.namespace, given))
+    stored, given = call.services.indexes.records, arguments["id"]
+    target = await call.read(lambda cursor: find_target(cursor, stored, call.namespace, given))
     request, new_id = _request(call, target, text, reason)
     published = await writes.publish(call, request)
     result, problem = await writes.decision(call, published)
@@ -77,26 +77,24 @@ def _checked_change(arguments: Mapping[str, Any]) -> str | None:
     return writes.checked_text(arguments, "text")
 
 
-def find_target(
-    cursor: duckdb.DuckDBPyConnection, documents: DocumentRows, namespace: str, given: str
-) -> CorrectionTarget:
+def find_target(cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, given: str) -> CorrectionTarget:
     """What an id names, as any tool shows it. Raises Refused where there is nothing, or nothing to correct."""
     identity = unquote(given.strip().removeprefix(f"{MEMORY_URI}/"))
     for prefix in ("", *ID_PREFIXES.values()):
         bare = identity.removeprefix(prefix)
         rows = cursor.execute(_FIND, {"label": document_label(namespace, bare), "namespace": namespace}).fetchall()
         if rows:
-            return _target(cursor, documents, namespace, bare, *rows[0])
+            return _target(cursor, stored, namespace, bare, *rows[0])
     message = f"Nothing is remembered under {given[:80]!r}; `recall` shows the ids."
     raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of `recall`"})
 
 
 def _target(
-    cursor: duckdb.DuckDBPyConnection, documents: DocumentRows, namespace: str, identity: str, toolset: str, kind: str
+    cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, identity: str, toolset: str, kind: str
 ) -> CorrectionTarget:
     if (toolset, kind) in (("talos", JOURNAL_ENTRY), ("valence", BELIEF)):
         return CorrectionTarget(identity, kind == BELIEF and toolset == "valence")
-    record = read_records(cursor, documents, namespace, {identity: kind})[identity]
+    record = read_records(cursor, stored, namespace, {identity: kind})[identity]
     if record.id != identity:
         return CorrectionTarget(record.id, is_belief=False)
     found_in = cursor.execute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,10 +11,11 @@ import orjson
 
 from mcp_ingress.fitting.passage import Span, best_passage
 from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
-from processors.memory.rules.relevance import Calibration, relevance_of
+from processors.memory.rules.relevance import FIRST, Calibration, relevance_of
 from storage.search.captured import read_turns, turns_among
-from storage.search.records.hits import DocumentRows, SearchHit
-from storage.search.search import MAX_OTHERS
+from storage.search.ranked_list import MAX_OTHERS
+from storage.search.records.hits import SearchHit
+from storage.search.records.records import Records
 
 CHARACTERS = 4
 """Of a token, as answers are measured."""
@@ -36,8 +37,8 @@ SIDES = {"keyword": "words", "vector": "meaning", "late": "meaning", "graph": "r
 NAMES = frozenset({"Domain", "Human", "Persona", "Protocol", "Entity"})
 """Kinds of records that are a name, and say something only where what it names is described."""
 
-ROWS_READ = 12
-"""Hits of which is read at once what their rows show."""
+ROWS_READ = 24
+"""Hits that are read at once, with what their rows show; at least FIRST, by which it is told whether any is right."""
 
 Row = dict[str, Any]
 
@@ -71,28 +72,29 @@ class Page:
     def fitted(
         self,
         cursor: duckdb.DuckDBPyConnection,
-        documents: DocumentRows,
+        stored: Records,
         namespace: str,
-        hits: Sequence[SearchHit],
+        read: Callable[[int], Sequence[SearchHit]],
         calibration: Calibration,
     ) -> Fitted:
         """The first hits that fit, as rows, best first, each record once.
 
         Names that say nothing are left out. The first row is cut where it is too large; another one is passed over, and
-        with it what it disputes. What stands behind the last that fits is not read. `calibration`: of the namespace's
+        with it what it disputes. `read` gives the next hits, until no more fit. `calibration`: of the namespace's
         relevance.
         """
+        hits: list[SearchHit] = []
         trusted = relevance_of(hits, calibration)
-        relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
-        stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
         sizes: dict[str, int] = {}
         shown: list[Row] = []
         passed: set[str] = set()
-        left, read = self.room, 0
-        while read < len(stated) and left >= min(sizes.values(), default=0):
-            some = stated[read : read + ROWS_READ]
-            read += len(some)
-            for row in self._rows(cursor, documents, namespace, some, relevance):
+        left, most = self.room, max(self.most_rows, FIRST)
+        while left >= min(sizes.values(), default=0) and (some := read(min(ROWS_READ, most - len(hits)))):
+            hits += some
+            trusted = relevance_of(hits, calibration)
+            relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
+            stated = [hit for hit in some if hit.kind not in NAMES or ": " in hit.text]
+            for row in self._rows(cursor, stored, namespace, stated, relevance):
                 if row["id"] in sizes:
                     continue
                 size = sizes[row["id"]] = _size(row)
@@ -104,7 +106,7 @@ class Page:
                     left -= size
                 else:
                     passed.add(row["id"])
-        return Fitted(shown, trusted.nothing, len(hits) - len(stated) + read - len(sizes))
+        return Fitted(shown, trusted.nothing, len(hits) - len(sizes))
 
     def _cut(self, row: Row, most: int) -> Row:
         """The row in about `most` characters: with less text, and where LEAST_TEXT is too much, fewer ids."""
@@ -118,14 +120,14 @@ class Page:
     def _rows(
         self,
         cursor: duckdb.DuckDBPyConnection,
-        documents: DocumentRows,
+        stored: Records,
         namespace: str,
         hits: Sequence[SearchHit],
         relevance: Mapping[int, float | None],
     ) -> list[Row]:
         named = [name for hit in hits for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]
         kinds = {identity: kind for kind, identity in named} | {hit.record_id: hit.kind for hit in hits}
-        records = read_records(cursor, documents, namespace, kinds)
+        records = read_records(cursor, stored, namespace, kinds)
         turns = read_turns(cursor, turns_among(hits))
         return [self._row(hit, records, turns.get(hit.label), relevance[hit.label]) for hit in hits]
 

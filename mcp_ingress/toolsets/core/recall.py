@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -12,16 +13,16 @@ from mcp_ingress import writes
 from mcp_ingress.arguments import moment
 from mcp_ingress.call import Call
 from mcp_ingress.tool import GAP_FIELDS, Tool
-from mcp_ingress.toolsets.core.page import DETAILS, Fitted, Page
+from mcp_ingress.toolsets.core.page import DETAILS, Page
 from mcp_ingress.toolsets.core.records import KIND, TURN
 from processors.context_graph.read.calibration import known_calibration
-from processors.memory.read.live_search import search_live
+from processors.memory.read.live_search import LiveList
 from processors.memory.registry import KINDS
 from processors.memory.rules.plain_kind import PLAIN_KINDS
-from processors.memory.rules.relevance import FIRST
-from storage.search.query import MIN_POOL
+from storage.search.index_set import IndexSet
+from storage.search.query import MIN_POOL, Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import SearchResult
+from storage.search.search import Keywords
 from streams.errors import Refused
 
 TOOLSETS = sorted({toolset for toolset, _ in KINDS})
@@ -36,27 +37,28 @@ async def recall(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     query, chosen = writes.checked_text(arguments, "query"), _filter(call.namespace, arguments)
     page = Page(query, arguments["detail"], _checked_tokens(arguments["max_tokens"]))
     is_fresh = await call.fresh("extract", vectors=True)
-    found = await _found(call, query, chosen, max(page.most_rows, FIRST))
-    documents, may_hold = call.services.indexes.records.documents, call.services.may_hold
-
-    def fitted(cursor: duckdb.DuckDBPyConnection) -> Fitted:
-        calibration = known_calibration(cursor, call.namespace, may_hold)
-        return page.fitted(cursor, documents, call.namespace, found.hits, calibration)
-
-    shown = await call.read(fitted)
-    notes: dict[str, Any] = {
-        **({"nothing_relevant": True} if shown.nothing else {}),
-        **({} if is_fresh else {"stale": True}),
-    }
-    if found.degraded is not None:
-        notes |= {"degraded": True, "message": found.degraded}
-    return {"success": True, "results": shown.rows, "total": found.total - shown.merged, **notes}
-
-
-async def _found(call: Call, query: str, chosen: Filter, limit: int) -> SearchResult:
-    pool = max(MIN_POOL, int(CANDIDATES * limit))
+    pool = max(MIN_POOL, int(CANDIDATES * page.most_rows))
     has_turns = chosen.tags is None  # which a kind asks for, and no turn has
-    return await call.search(query, chosen, limit, search_live, pool=pool, with_turns=has_turns)
+    run = functools.partial(_shown, call, page)
+    found, degraded = await call.search(query, chosen, page.most_rows, run, pool=pool, with_turns=has_turns)
+    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    return {"success": True, **found, **notes, **({} if degraded is None else {"degraded": True, "message": degraded})}
+
+
+def _shown(
+    call: Call,
+    page: Page,
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    query: Query,
+    prefetched: Keywords | None,
+) -> tuple[dict[str, Any], str | None]:
+    """What the answer shows of a search, and what this lacks: one turn on a reader thread."""
+    found = LiveList(cursor, indexes, query, prefetched)
+    calibration = known_calibration(cursor, call.namespace, call.services.may_hold)
+    shown = page.fitted(cursor, indexes.records, call.namespace, found.read, calibration)
+    nothing = {"nothing_relevant": True} if shown.nothing else {}
+    return {"results": shown.rows, "total": found.total - shown.merged, **nothing}, found.degraded
 
 
 def _filter(namespace: str, arguments: Mapping[str, Any]) -> Filter:

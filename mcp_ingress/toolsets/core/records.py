@@ -10,6 +10,8 @@ import duckdb
 from mcp_ingress.fitting.passage import Span, best_passage
 from processors.telemetry.kinds import TURN as TURN_KIND
 from storage.search.records.hits import DocumentRows
+from storage.search.records.label_map import ABSENT
+from storage.search.records.records import Records
 from storage.statements import marks
 from streams.ids import document_label
 
@@ -23,11 +25,6 @@ KIND = "SELECT namespace, record_id, kind AS tag FROM plain_kinds"
 _ENTRY, _BELIEF = ("talos", "JournalEntry"), ("valence", "Belief")
 _PLAIN = {"insight": "lesson", "belief": "fact"}
 """Other names have the kind that they say."""
-_ENTRIES = """
-SELECT e.entity_id, j.entry_id
-FROM entities e
-JOIN talos_journal j ON j.namespace = e.namespace AND j.event_id = e.source_event_id AND trim(j.content) = e.text
-WHERE e.namespace = $namespace AND e.entity_id IN (SELECT unnest($ids::VARCHAR[]))"""
 _CATEGORIES = "SELECT entry_id, category FROM talos_journal WHERE namespace = ? AND entry_id IN ({marks})"
 _ROOTS = "SELECT entry_id, root_id FROM journal_versions WHERE namespace = ? AND entry_id IN ({marks})"
 _TAGS = """
@@ -46,19 +43,21 @@ class RecordName(NamedTuple):
 
 
 def read_records(
-    cursor: duckdb.DuckDBPyConnection, documents: DocumentRows, namespace: str, known: Mapping[str, str]
+    cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, known: Mapping[str, str]
 ) -> dict[str, RecordName]:
     """By record id what core calls the records, given with their own kinds.
 
     What was found in an entry and says the same is the entry.
     """
     turns = {identity: RecordName(identity, TURN) for identity, kind in known.items() if kind == TURN_KIND}
-    asked = [identity for identity in known if identity not in turns]
+    asked = {document_label(namespace, identity): identity for identity in known if identity not in turns}
     if not asked:
         return turns
-    entries = dict(cursor.execute(_ENTRIES, {"namespace": namespace, "ids": asked}).fetchall())
-    named = {identity: entries.get(identity, identity) for identity in asked}
-    kinds = read_kinds(cursor, documents, namespace, set(named.values()))
+    sources = stored.clusters.sources_of(list(asked))
+    rows = stored.documents.rows(cursor, sources.values())
+    entries = {label: row.record_id for label, row in rows.items() if (row.toolset, row.kind) == _ENTRY}
+    named = {identity: entries.get(sources.get(label, ABSENT), identity) for label, identity in asked.items()}
+    kinds = read_kinds(cursor, stored.documents, namespace, set(named.values()))
     return turns | {
         identity: RecordName(shown, kinds.get(shown, known[identity].lower())) for identity, shown in named.items()
     }

@@ -70,8 +70,8 @@ async def _contradicts(call: Call, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     try:
         kinds = {row["id"]: row["kind"] for row in found}
-        documents = call.services.indexes.records.documents
-        records = await call.read(lambda cursor: read_records(cursor, documents, call.namespace, kinds))
+        stored = call.services.indexes.records
+        records = await call.read(lambda cursor: read_records(cursor, stored, call.namespace, kinds))
     except Unavailable:
         return {"contradicts": [{name: row[name] for name in ("kind", "id", "text")} for row in found]}
     rows = {records[row["id"]].id: (records[row["id"]], row["text"]) for row in found}

@@ -21,10 +21,11 @@ from processors.memory.read.standing import disputing, read_disputes
 from processors.memory.registry import ROLES, place_of
 from storage.search.captured import CAPTURED, read_turns, reading
 from storage.search.index_set import IndexSet
+from storage.search.ranked_list import MAX_OTHERS
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
-from storage.search.search import CATCH_UP_S, MAX_OTHERS
+from storage.search.search import CATCH_UP_S
 from storage.search.vectors.vector_model import VectorModel
 from streams.ids import document_label
 

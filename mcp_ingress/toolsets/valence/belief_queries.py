@@ -17,9 +17,9 @@ from processors.valence.read.belief_rows import read_beliefs, read_labelled
 from processors.valence.rules.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.rules.entities import name_key
 from processors.valence.rules.tensions import SEVERITIES
+from storage.search.ranked_list import MAX_OTHERS
 from storage.search.records.clusters import Clusters
 from storage.search.records.label_map import ABSENT
-from storage.search.search import MAX_OTHERS
 from storage.statements import execute, marks
 from streams.clock import format_time
 from streams.ids import document_label

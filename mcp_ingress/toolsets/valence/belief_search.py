@@ -18,12 +18,12 @@ from processors.valence.rules.confidence import age_days, recency
 from processors.valence.rules.wording import without_grammar
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, pool_of
+from storage.search.ranked_list import MAX_OTHERS
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.clusters import Clusters
 from storage.search.records.label_map import ABSENT
 from storage.search.records.matches import Matches
 from storage.search.records.records import Records
-from storage.search.search import MAX_OTHERS
 from storage.valence.belief_follower import BeliefFollower, Beliefs
 from streams.ids import document_label
 

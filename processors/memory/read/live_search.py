@@ -10,39 +10,53 @@ from processors.memory.read.earlier import read_all_ended, read_ended
 from processors.memory.read.standing import read_successors, with_disputes
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.ranking.newest import MAX_FOLLOWED
 from storage.search.records.hits import SearchHit, SearchResult
-from storage.search.search import Keywords, search
+from storage.search.search import Keywords, ranked
 from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
 
-EVERY_HIT = 10_000
-"""More than the pools of all sides hold for what is asked here."""
-SPARE = 20
-"""This many more hits are read than are asked for: most of the time fewer have ended."""
+
+class LiveList:
+    """What a search has found and still holds, best first, with the open tensions of each; read as it is asked for.
+
+    A filter with a moment says itself what was valid then; then a hit says what holds in its place now. `total` counts
+    what has ended where it stands behind what was read.
+    """
+
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None = None
+    ) -> None:
+        self._cursor, self._indexes, self._query = cursor, indexes, query
+        self._ranked = ranked(cursor, indexes, query, prefetched)
+        self._ended = 0
+        self.degraded = self._ranked.degraded
+
+    @property
+    def total(self) -> int:
+        return self._ranked.total - self._ended
+
+    def read(self, count: int) -> list[SearchHit]:
+        """The next `count` hits, fewer where there are no more."""
+        cursor, indexes, namespace = self._cursor, self._indexes, self._query.filter.namespace
+        if self._query.filter.valid_at is not None:
+            return _with_successors(cursor, indexes, namespace, self._ranked.read(count))
+        hits: list[SearchHit] = []
+        while len(hits) < count and (found := self._ranked.read(count - len(hits))):
+            living = _living(cursor, indexes, namespace, found)
+            self._ended += len(found) - len(living)
+            hits += living
+        return with_disputes(cursor, namespace, hits)
 
 
 def search_live(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None = None
 ) -> SearchResult:
-    """A search without what is no longer valid, with the open tensions of each hit.
-
-    A filter with a moment says itself what was valid then; then a hit says what holds in its place now. `total` counts
-    what has ended where it stands behind what was read.
-    """
-    if query.filter.valid_at is not None:
-        then = search(cursor, indexes, query, prefetched)
-        return replace(then, hits=_with_successors(cursor, indexes, query.filter.namespace, then.hits))
-    namespace, most = query.filter.namespace, max(query.limit + SPARE, MAX_FOLLOWED)
-    found = search(cursor, indexes, replace(query, limit=most, pool=query.pool_size), prefetched)
-    hits = _living(cursor, indexes, namespace, found.hits)
-    if len(hits) < query.limit and len(found.hits) == most:
-        found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
-        hits = _living(cursor, indexes, namespace, found.hits)
-    shown = with_disputes(cursor, namespace, hits[: query.limit])
-    return replace(found, hits=shown, total=found.total - len(found.hits) + len(hits))
+    """A search without what is no longer valid: the first of a `LiveList`."""
+    found = LiveList(cursor, indexes, query, prefetched)
+    hits = found.read(query.limit)
+    return SearchResult(hits, found.total, found.degraded)
 
 
 def _living(

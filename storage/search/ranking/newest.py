@@ -74,8 +74,7 @@ def newest_first(scored: Scored, context: SearchContext) -> Scored:
 
 def _with_newer(scored: Scored, context: SearchContext) -> Scored:
     """The candidates, and what changes one of the best and is allowed, with no score of its own."""
-    most = min(context.query.limit, MAX_FOLLOWED)
-    best = scored.labels[np.argsort(-scored.scores, kind="stable")[:most]]
+    best = scored.labels[np.argsort(-scored.scores, kind="stable")[:MAX_FOLLOWED]]
     seen = set(scored.labels.tolist())
     while newer := context.records.newer_than(best):  # a chain of changes is followed to its end
         allowed = context.representatives(context.allowed.of(np.array(newer, np.int64))).tolist()

@@ -220,6 +220,10 @@ class Clusters:
             self._age.remove(labels)
             self._version += 1
 
+    def of_text(self, labels: np.ndarray) -> np.ndarray:
+        """(n,) labels -> (n,) the clusters of their own texts (`cluster_of`), ABSENT for what is in none."""
+        return self._cluster.find(labels)
+
     def find(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> (n,) their clusters, ABSENT for what is in none."""
         clusters = self._cluster.find(labels)
@@ -328,6 +332,18 @@ class Clusters:
         """The records of a record's cluster, itself included, and the excerpts of these."""
         cluster = self._of(label)
         return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
+
+    def sources_of(self, labels: Sequence[int]) -> dict[int, int]:
+        """By label the source that says the same and is of the same moment: what the record was made of."""
+        own = self.of_text(np.array(labels, np.int64)).tolist()
+        groups = [
+            (label, [*self._records.get(text, ()), *(self._records.get(self._of(label), ()) if self._moved else ())])
+            for label, text in zip(labels, own, strict=True)
+        ]
+        pairs = np.array([(label, one) for label, group in groups for one in group], np.int64).reshape(-1, 2)
+        ages, others = self._age.find(pairs[:, 0]), self._age.find(pairs[:, 1])
+        is_source = (ages < _SOURCE) & (others == ages + _SOURCE)
+        return dict(pairs[is_source].tolist())
 
     def statements(
         self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False

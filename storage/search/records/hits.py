@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
-import numpy as np
 
 from storage.search.entries import DocumentEntry
 from storage.search.records.passages import Passage
@@ -83,25 +82,6 @@ class DocumentRows:
         """Forget documents."""
         self._rows.remove(labels)
 
-    def best(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
-    ) -> dict[int, SearchHit]:
-        """Of (n,) labels with (n,) scores the `limit` best, and what is tied with the last, by label.
-
-        In place of those that are not there any more the next best are read.
-        """
-        rounded = np.round(scores, TIE_DIGITS)
-        order = np.argsort(-rounded, kind="stable")
-        found: dict[int, SearchHit] = {}
-        start, missing = 0, limit
-        while start < len(order) and missing > 0:
-            stop = min(start + missing, len(order))
-            while stop < len(order) and rounded[order[stop]] == rounded[order[stop - 1]]:
-                stop += 1
-            found |= self.hits(cursor, namespace, labels[order[start:stop]].tolist())
-            start, missing = stop, limit - len(found)
-        return found
-
     def hits(self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
         """The documents of a namespace with these labels, without scores."""
         rows = self._rows.read(cursor, labels)
@@ -121,7 +101,7 @@ class DocumentRows:
         rows = self._rows.read(cursor, [label for group in groups for label in group])
         return [[(rows[label].kind, rows[label].record_id) for label in group if label in rows] for group in groups]
 
-    def rows(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, DocumentRow]:
+    def rows(self, cursor: duckdb.DuckDBPyConnection, labels: Iterable[int]) -> dict[int, DocumentRow]:
         """label -> its row, of those that are documents, of any namespace."""
         return self._rows.read(cursor, labels)
 
