@@ -22,7 +22,7 @@ import numpy as np
 
 from storage.append_only import counts
 from storage.buffers import release_buffers
-from storage.cursor_pool import CursorPool
+from storage.cursor_pool import ThreadCursors
 from storage.malloc_trim import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
@@ -47,7 +47,6 @@ BUILT_ROWS, MAX_DEFERRED = 500, 60_000
 """Documents: more than BUILT_ROWS deferred ones enter the index without the overlay; MAX_DEFERRED may be deferred."""
 IDLE_S, CATCH_UP_S = 2.0, 0.05
 """What is deferred is applied when nothing came for this long: in an import the next batch goes first."""
-SEARCH_THREADS = 2
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
 Commit = tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]
@@ -91,8 +90,8 @@ class IndexSet:
         self.views = ViewSpaces(directory / "views")
         self.features = FeatureRows(directory / "features")
         self._connect = connect
-        self.threads = CursorPool(connect, SEARCH_THREADS, "search")
-        """For a search of these indexes beside another; none is started before the first."""
+        self.cursors = ThreadCursors(connect)
+        """For a search that has a cursor of other indexes only."""
         self._covered: dict[str, int] = {}
         self._deferred = deque[Commit]()
         self._deferred_at = -IDLE_S
@@ -365,7 +364,6 @@ class IndexSet:
         if self.turns is not None:
             self.turns.close(save=save)
         self._closing.set()
-        self.threads.close()
         self.wait_ready(CLOSE_S)
         if save and self._unsaved and self.words.is_open:
             self.save()

@@ -6,7 +6,6 @@ the records, finds what each side has, has the candidates scored (`ranking/rank`
 
 from __future__ import annotations
 
-from concurrent.futures import wait
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -48,7 +47,7 @@ def prefetch(
     turns = indexes.searched_turns(filter.namespace) if with_turns else None
     if turns is None or not turns.catch_up(CATCH_UP_S):  # else what comes meanwhile would be missing
         return Keywords(memories)
-    return Keywords(memories, turns.threads.submit(lambda own: _prefetch(own, turns, text, filter)).result())
+    return Keywords(memories, turns.cursors.run(lambda own: _prefetch(own, turns, text, filter)))
 
 
 def _prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
@@ -72,21 +71,18 @@ def ranked(
 ) -> RankedList:
     """Everything that the sides find, ranked. `prefetched`: what `prefetch` gave for this text and filter.
 
-    Turns of captured sessions are searched by themselves, at the same time, and come between the others by their
-    scores. Rows are read with the cursor, and so on its thread.
+    Turns of captured sessions are searched by themselves, afterwards (at the same time takes as long: both want the
+    interpreter), and come between the others by their scores. Rows are read with the cursor, and so on its thread.
     """
     memories, of_turns = (None, None) if prefetched is None else (prefetched.memories, prefetched.turns)
     degraded = _degraded(indexes, query)
+    found = _ranked(cursor, indexes, query, memories)
     if (turns := turns_asked(indexes, query)) is None:
-        return RankedList(_ranked(cursor, indexes, query, memories), degraded=degraded)
+        return RankedList(found, degraded=degraded)
     is_whole = turns.catch_up(CATCH_UP_S)
-    beside = turns.threads.submit(lambda own: _ranked(own, turns, query, of_turns))
-    try:
-        found = _ranked(cursor, indexes, query, memories)
-    finally:
-        wait([beside])  # it reads the same indexes: nothing of a search goes on behind its answer
-    said = replace(beside.result(), run=lambda read: turns.threads.submit(read).result())
-    return RankedList(found, said, degraded or _degraded(turns, query) or (None if is_whole else NOT_WHOLE))
+    said = turns.cursors.run(lambda own: _ranked(own, turns, query, of_turns))
+    degraded = degraded or _degraded(turns, query) or (None if is_whole else NOT_WHOLE)
+    return RankedList(found, replace(said, run=turns.cursors.run), degraded)
 
 
 def _ranked(

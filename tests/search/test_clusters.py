@@ -60,6 +60,14 @@ def extract(store: Store, indexes: IndexSet, name: str, *texts: tuple[str, str],
     indexes.apply(entries, rows)
 
 
+def test_what_says_the_same_at_the_same_moment_was_made_of_the_source(store: Store, indexes: IndexSet) -> None:
+    entry = write(store, indexes, "entry", "The river bends.", "JournalEntry")
+    insight = write(store, indexes, "insight", "the river bends")
+    later = write(store, indexes, "later", "The river bends.", "JournalEntry", at=1)
+    alone = write(store, indexes, "alone", "The mill stands.")
+    assert indexes.records.clusters.sources_of([entry, insight, later, alone]) == {insight: entry}
+
+
 def find(store: Store, indexes: IndexSet, text: str, *, limit: int = 10, **options: object) -> list[SearchHit]:
     chosen = Filter("a", **options)  # type: ignore[arg-type]
     query = Query(text, EMBEDDER.encode([text])[0], chosen, limit)

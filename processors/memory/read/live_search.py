@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class LiveList:
-    """What a search has found and still holds, best first, with the open tensions of each; read as it is asked for.
+    """What a search has found and still holds, best first; rows are read as far as they are asked for.
 
-    A filter with a moment says itself what was valid then; then a hit says what holds in its place now. `total` counts
-    what has ended where it stands behind what was read.
+    Each names the open tensions that it is in. A filter with a moment says itself what was valid then; then a hit says
+    what holds in its place now. `total` counts what has ended where it stands behind what was read.
     """
 
     def __init__(

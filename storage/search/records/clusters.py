@@ -111,6 +111,8 @@ class Clusters:
         """By excerpt the cluster of the text that it stands in."""
         self._excerpts: dict[int, list[int]] = {}
         """By cluster the excerpts of its text."""
+        self._shared: set[int] = set()
+        """Records of clusters that have, or had, several, and excerpts: for every other one nothing else stands."""
         self._aside = 0
         """The clusters that began with an excerpt, and mostly have nothing else."""
         self._changing = threading.Lock()
@@ -152,6 +154,7 @@ class Clusters:
         behind = _SOURCE * (entry.kind in self._sources) + _EXCERPT * (whole != ABSENT)
         self._age.add(entry.label, _age(entry.created_at) + behind)
         if whole != ABSENT:
+            self._shared.add(entry.label)
             self._whole.add(entry.label, whole)
             self._excerpts.setdefault(whole, []).append(entry.label)
         if cluster in self._first:
@@ -162,7 +165,9 @@ class Clusters:
 
     def _join(self, cluster: int, labels: Sequence[int]) -> None:
         known = self._records.get(cluster) or [self._first.get(cluster)]
-        self._records[cluster] = list(dict.fromkeys([*(one for one in known if self._of(one) == cluster), *labels]))
+        joined = list(dict.fromkeys([*(one for one in known if self._of(one) == cluster), *labels]))
+        self._shared.update(joined)
+        self._records[cluster] = joined
 
     def _of(self, label: int) -> int:
         return self._moved.get(label, self._cluster.get(label))
@@ -215,6 +220,7 @@ class Clusters:
                 for records, number in ((self._records, cluster), (self._excerpts, whole)):
                     if number in records:
                         records[number] = [other for other in records[number] if other != label]
+            self._shared.difference_update(labels)
             self._cluster.remove(labels)
             self._whole.remove(labels)
             self._age.remove(labels)
@@ -234,13 +240,15 @@ class Clusters:
         return clusters
 
     def representatives(self, labels: np.ndarray, allowed: np.ndarray, *, excerpts: bool = False) -> np.ndarray:
-        """(n,) labels -> (n,) the records that stand for their clusters: themselves where they are alone.
+        """(n,) labels -> (n,) the records that stand for their clusters, or `labels` where all are alone.
 
         What stands for an excerpt is what stands for the text that it is of, where that may; with `excerpts` they are
         records like others. `allowed`: sorted labels of the records that may; `labels` are among them.
         """
-        known = self._standing_among(allowed, excerpts)
         asked = labels.tolist()
+        if self._shared.isdisjoint(asked):
+            return labels
+        known = self._standing_among(allowed, excerpts)
         missing = [label for label in asked if label not in known]
         if not missing:
             return np.array([known[label] for label in asked], np.int64)
@@ -314,9 +322,11 @@ class Clusters:
         `matches` are best first, `allowed` and `excerpts` as in `representatives`.
         """
         found = np.array([label for label, _ in matches], np.int64)
-        labels = self.representatives(found, allowed, excerpts=excerpts).tolist()
+        labels = self.representatives(found, allowed, excerpts=excerpts)
+        if labels is found:
+            return list(matches)
         best: dict[int, float] = {}
-        for label, (_, score) in zip(labels, matches, strict=True):
+        for label, (_, score) in zip(labels.tolist(), matches, strict=True):
             best.setdefault(label, score)
         return list(best.items())
 

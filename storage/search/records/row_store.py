@@ -6,7 +6,7 @@ its key in 0.1 ms. A row never changes.
 
 from __future__ import annotations
 
-import mmap
+import os
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -85,19 +85,16 @@ class RowStore:
         return found
 
     def _known(self, labels: Sequence[int]) -> dict[int, DocumentRow]:
-        """label -> its row, of those that are in the file, which is mapped for this call only."""
+        """label -> its row, of those that are in the file."""
         places = self._places.find(np.array(labels, np.int64)).tolist()
-        known = [(label, place) for label, place in zip(labels, places, strict=True) if place != ABSENT]
-        if not known:
-            return {}
-        found = {}
-        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            for label, place in known:
-                start, length = place >> _LENGTH_BITS, place & _MAX_LENGTH
-                try:
-                    found[label] = _row(view[start : start + length])
-                except orjson.JSONDecodeError:
-                    pass  # it was removed since its place was looked up
+        file, found = self._file.fileno(), {}
+        for label, place in zip(labels, places, strict=True):
+            if place == ABSENT:
+                continue
+            try:
+                found[label] = _row(os.pread(file, place & _MAX_LENGTH, place >> _LENGTH_BITS))
+            except orjson.JSONDecodeError:
+                pass  # it was removed since its place was looked up
         return found
 
     def keep(self, rows: Mapping[int, DocumentRow]) -> None:

@@ -210,20 +210,11 @@ class TokenStore:
         return known, np.maximum.reduceat(cosines, np.cumsum(counts) - counts, axis=0)
 
     def _read(self, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(sum of counts, WIDTH) int8 rows.
-
-        The file is mapped for this query alone: its pages count as ours for that time only, and unlike with one read a
-        text the interpreter is not released in between.
-        """
-        with mmap.mmap(self._file.fileno(), self._end, access=mmap.ACCESS_READ) as view:
-            whole = np.frombuffer(view, np.int8)
-            begins = starts + _ID_BYTES * counts
-            ends = begins + WIDTH * counts
-            codes = np.concatenate(
-                [whole[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-            )
-            del whole  # the map cannot be closed while somebody looks at it
-        return codes.reshape(-1, WIDTH)
+        """(sum of counts, WIDTH) int8 rows, read text by text: a map of the file takes four times the time."""
+        begins, lengths = (starts + _ID_BYTES * counts).tolist(), (WIDTH * counts).tolist()
+        file = self._file.fileno()
+        parts = [os.pread(file, length, begin) for begin, length in zip(begins, lengths, strict=True)]
+        return np.frombuffer(b"".join(parts), np.int8).reshape(-1, WIDTH)
 
     def close(self) -> None:
         self._file.close()
