@@ -1,4 +1,4 @@
-"""`thalweg bench search --tool`: calls of one search tool through the door of a filled node."""
+"""`thalweg bench search --tool`: calls of a search tool through the door of a filled node, by some callers."""
 
 from __future__ import annotations
 
@@ -47,20 +47,26 @@ HASHING = "hashing"
 
 
 def measure_search_tool(
-    name: str, sizes: Sequence[int], count: int, embedder: str = HASHING, *, bare: bool = True
+    name: str,
+    sizes: Sequence[int],
+    count: int,
+    embedder: str = HASHING,
+    *,
+    callers: Sequence[int] = (1,),
+    bare: bool = True,
 ) -> Report:
-    """For each size: rows made as in use, by events through the processors. Then `count` calls of one caller.
+    """For each size: rows made as in use, by events through the processors. Then `count` calls a run.
 
-    `embedder`: of the rows that are published with their vectors; those of other tools have those of HASHING.
+    `callers`: how many share the calls of a run, one run each.
     """
     search_tool(name)
-    embedder = embedder if SEARCH_ROWS[name].is_ready else HASHING
-    report = Report("search", {"tool": name, "sizes": list(sizes), "n": count, "embedder": embedder})
+    about = {"tool": name, "sizes": list(sizes), "n": count, "callers": list(callers), "embedder": embedder}
+    report = Report("search", about)
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
     for size in sizes:
         with scratch_directory() as directory:
             entries = texts(size)
-            _measure(report, directory / "home", name, entries, questions, embedder)
+            _measure(report, directory / "home", name, entries, questions, callers, embedder)
             if bare:
                 model = HashingEmbedder()
                 measure_bare(
@@ -76,7 +82,13 @@ def measure_search_tool(
 
 
 def _measure(
-    report: Report, home: Path, name: str, entries: Sequence[str], questions: Sequence[str], embedder: str
+    report: Report,
+    home: Path,
+    name: str,
+    entries: Sequence[str],
+    questions: Sequence[str],
+    callers: Sequence[int],
+    embedder: str,
 ) -> None:
     """Time the calls on a second node, so that its indexes are whole.
 
@@ -86,10 +98,19 @@ def _measure(
     fill(report, home, SEARCH_ROWS[name], entries, embedder)
     with running_node(home, embedder=embedder) as process:
         wait_linked(home)
-        calls = asyncio.run(_ask(home, name, questions, process.pid))
-        report.add_quantiles(f"{name}_{size}", calls.durations_ms, p95=None if target else SEARCH_P95, p99=target)
-        if calls.processor_ms is not None:
-            report.add(f"{name}_{size}_cpu_ms", calls.processor_ms, "ms")
+        for number in callers:
+            run = f"{name}_{size}" if number == 1 else f"{name}_{size}_{number}_callers"
+            calls = asyncio.run(_ask(home, name, questions, number, process.pid))
+            alone = number == 1
+            report.add_quantiles(
+                run,
+                calls.durations_ms,
+                p95=SEARCH_P95 if alone and target is None else None,
+                p99=target if alone else None,
+            )
+            report.add(f"{run}_per_s", calls.per_s, "/s")
+            if calls.processor_ms is not None:
+                report.add(f"{run}_cpu_ms", calls.processor_ms, "ms")
         report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB")
 
 
@@ -143,26 +164,41 @@ def wait_linked(home: Path) -> None:
 
 
 class _Calls(NamedTuple):
-    """Milliseconds of each call, and of the node's processor time for one, where the system tells it."""
+    """Milliseconds of each call, how many were answered a second, and the node's processor time for one.
+
+    The latter where the system tells it.
+    """
 
     durations_ms: list[float]
+    per_s: float
     processor_ms: float | None
 
 
-async def _ask(home: Path, name: str, questions: Sequence[str], pid: int) -> _Calls:
-    """The calls, one after the other; the first ones are not counted."""
-    tool = search_tool(name)
-    calls = await SocketClient.open(home)
-    await calls.greet()
-    durations: list[float] = []
-    before = None
-    for number, question in enumerate([*questions[:WARM_UP], *questions]):
-        if number == min(WARM_UP, len(questions)):
-            before = processor_s(pid)
-        started = time.perf_counter()
-        await calls.request("tools/call", {"name": name, "arguments": example(tool, question)})
-        durations.append((time.perf_counter() - started) * 1000)
-    after = processor_s(pid)
-    calls.close()
+async def _ask(home: Path, name: str, questions: Sequence[str], callers: int, pid: int) -> _Calls:
+    """The calls: each caller asks the next question when it is answered. The first calls are not counted."""
+    clients = [await SocketClient.open(home) for _ in range(callers)]
+    for client in clients:
+        await client.greet()
+    await _call(clients, name, questions[:WARM_UP])
+    before, started = processor_s(pid), time.perf_counter()
+    durations = await _call(clients, name, questions)
+    elapsed, after = time.perf_counter() - started, processor_s(pid)
+    for client in clients:
+        client.close()
     taken = None if before is None or after is None else 1000 * (after - before) / len(questions)
-    return _Calls(durations[-len(questions) :], taken)
+    return _Calls(durations, len(questions) / elapsed, taken)
+
+
+async def _call(clients: Sequence[SocketClient], name: str, questions: Sequence[str]) -> list[float]:
+    """Milliseconds of each call."""
+    tool, left = search_tool(name), iter(questions)
+    durations: list[float] = []
+
+    async def ask(client: SocketClient) -> None:
+        for question in left:
+            started = time.perf_counter()
+            await client.request("tools/call", {"name": name, "arguments": example(tool, question)})
+            durations.append((time.perf_counter() - started) * 1000)
+
+    await asyncio.gather(*map(ask, clients))
+    return durations

@@ -102,8 +102,22 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
     show_default=True,
     help="Turns of captured sessions beside the memories; without --tool.",
 )
+@click.option(
+    "--callers",
+    type=CountList(),
+    default="1",
+    show_default=True,
+    help="With --tool: how many ask at once, one run each.",
+)
 def search(
-    as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None, turns: int
+    as_json: bool,
+    embedder: str,
+    sizes: tuple[int, ...],
+    count: int,
+    bare: bool,
+    tool: str | None,
+    turns: int,
+    callers: tuple[int, ...],
 ) -> None:
     """Time searches with and without filters, their recall, and the rebuild of a node's indexes.
 
@@ -115,7 +129,7 @@ def search(
 
     show(
         lambda: (
-            measure_search_tool(tool, sizes, count, embedder, bare=bare)
+            measure_search_tool(tool, sizes, count, embedder, callers=callers, bare=bare)
             if tool
             else measure_search(sizes, count, embedder, bare=bare, turns=turns)
         ),
