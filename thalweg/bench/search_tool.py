@@ -1,4 +1,4 @@
-"""`thalweg bench search --tool`: calls of a search tool through the door of a filled node, by some callers."""
+"""`thalweg bench search --tool`: a search tool through the door of a filled node, called by some."""
 
 from __future__ import annotations
 
