@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processors.context_graph.read.edges import edges_of, may_be_joined, read_edges
+from processors.context_graph.read.edges import edges_of, may_be_joined, may_lead_on, read_edges
 from processors.context_graph.rules.edges import KINDS, Edge, living
 from streams.codec import encode
 from streams.event_types.context_edges import EDGES_CHANGED, EDGES_FOUND
@@ -149,3 +149,12 @@ def test_what_an_edge_joins_is_known_without_a_query(
     assert may_be_joined(namespace, "n", ["m"], may_hold)
     assert not may_be_joined(namespace, "m", ["a", "z"], may_hold)
     assert not may_be_joined(f"{namespace} too", "m", ["n"], may_hold)
+
+
+def test_whether_a_path_of_two_hops_leads_away_is_known_without_a_query(node: EmbeddingNode, namespace: str) -> None:
+    may_hold = node.store.writer.may_hold
+    tell(node, namespace, EDGES_CHANGED, {"dream_id": "d", "changes": [edge("m", "n")]})
+    assert not may_lead_on(namespace, ["m", "n", "o"], may_hold), "an edge leads away, and nothing from there"
+    tell(node, namespace, EDGES_CHANGED, {"dream_id": "e", "changes": [edge("n", "o")]})
+    assert may_lead_on(namespace, ["m", "n", "o"], may_hold)
+    assert not may_lead_on(namespace, ["n", "m", "o"], may_hold), "both are one hop away"

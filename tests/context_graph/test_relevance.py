@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from processors.memory.rules.relevance import FIRST, FLOOR, Calibration, is_nothing, relevance_of
+from processors.memory.rules.relevance import FIRST, FLOOR, LEVEL, Calibration, is_nothing, relevance_of
 from storage.search.records.hits import SearchHit
 
 
@@ -23,6 +23,14 @@ def test_a_row_that_stands_out_is_probably_right_and_one_of_many_alike_is_not() 
     assert all(value is not None for value in (*alike, *apart))
     assert apart[0] > 0.7 > 0.2 > alike[0] > alike[-1]  # type: ignore[operator]
     assert apart[1:] == alike[1:]
+
+
+def test_a_row_is_not_ahead_because_few_others_were_found() -> None:
+    [alone] = relevance_of([hit(LEVEL, 0.3)]).values
+    among_others = relevance_of([hit(LEVEL, 0.3)] * FIRST).values[0]
+    assert alone == among_others and alone is not None and alone < 0.1
+    told, *_ = relevance_of([hit(0.6, 0.8), hit(0.1, 0.2)]).values
+    assert told is not None and told > 0.9, "what was meant stands out without others, too"
 
 
 def test_rows_behind_the_first_change_nothing() -> None:

@@ -203,6 +203,62 @@ def test_other_names_with_numbers_occasions_places_of_work_and_both_ends_of_a_ti
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
+        (
+            "Fact number 1 about the harbour: ships dock at the north pier.",
+            "Fact number 2 about the harbour: ships dock at the south pier.",
+        ),
+        ("Fact no. 1 about the harbour: the crane is yellow.", "Fact no. 2 about the harbour: the crane is red."),
+        ("Step 2 runs the migrations.", "Step 3 runs the migrations."),
+        ("The first step runs the migrations.", "The second step runs the migrations."),
+        ("Page 12 of the manual describes the valves.", "Page 13 of the manual describes the valves."),
+        ("Room 101 has a projector.", "Room 102 has a projector."),
+        ("In week 32 the office is closed.", "In week 33 the office is closed."),
+        ("The backup of day 3 is in the vault.", "The backup of day 4 is in the vault."),
+        (
+            "Notes of the meeting, item 1: the budget is 500 euro.",
+            "Notes of the meeting, item 2: the budget is 700 euro.",
+        ),
+        ("Invoice 2024-17 is paid.", "Invoice 2024-18 is paid."),
+        ("PR 41 fixes the flaky test.", "PR 42 fixes the flaky test."),
+        ("Close issue #12 of the parser.", "Close issue #13 of the parser."),
+        ("See section 3 about retries.", "See section 4 about retries."),
+        ("Kapitel 3 handelt vom Hafen.", "Kapitel 4 handelt vom Hafen."),
+        ("Schritt Nr. 3 startet die Migrationen.", "Schritt Nr. 4 startet die Migrationen."),
+        ("第3章讲港口。", "第4章讲港口。"),
+    ],
+)
+def test_a_number_that_names_what_a_statement_is_about_is_not_its_value(older: str, newer: str) -> None:
+    assert not changes(older, newer)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The port is 8080.", "The port is 9090."),
+        ("We use version 3 of the protocol.", "We use version 4 of the protocol."),
+        ("My phone number is 4711.", "My phone number is 4712."),
+        ("My desk is number 14.", "My desk is number 16."),
+        ("The meeting is in room 101.", "The meeting is in room 102."),
+        ("The launch is in week 32.", "The launch is in week 36."),
+        ("The office is on the second floor.", "The office is on the third floor."),
+        ("We are on chapter 3 of the book.", "We are on chapter 5 of the book."),
+        ("The current sprint is sprint 14.", "The current sprint is sprint 15."),
+        ("Budget 500 euro for the fair.", "Budget 700 euro for the fair."),
+        ("We deploy with Node 18.", "We deploy with Node 20."),
+        ("Room 101 has 20 seats.", "Room 101 has 30 seats."),
+        ("Worker 3 of cluster 2 has 16 GB of memory.", "Worker 3 has 32 GB of memory."),
+        ("Fact number 1 about the harbour: the gate is open.", "Fact number 1 about the harbour: the gate is closed."),
+        ("Update 2026-01-02: the port is 8080.", "Update 2026-01-05: the port is 9090."),
+        ("Server 3 hosts the wiki.", "Server 4 has replaced server 3 as host of the wiki."),
+    ],
+)
+def test_a_number_behind_the_verb_is_a_value_and_so_is_what_is_said_of_the_same_number(older: str, newer: str) -> None:
+    assert changes(older, newer)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
         ("The lexer is in C.", "We may rewrite the lexer in Zig."),
         ("The lexer is in C.", "Is the lexer in Zig now?"),
         ("We may use zinc for the roof.", "We may use slate for the roof."),

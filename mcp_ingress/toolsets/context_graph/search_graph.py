@@ -23,7 +23,7 @@ from processors.context_graph.read.attention import MODULATORS, NEUTRAL, WORKSPA
 from processors.context_graph.read.calibration import known_calibration
 from processors.context_graph.read.corrections import CORRECTIONS, deep_enough, read_correction, reordered
 from processors.context_graph.read.drift import DriftCache, DriftReader
-from processors.context_graph.read.edges import edges_among, may_be_joined
+from processors.context_graph.read.edges import edges_among, may_lead_on
 from processors.context_graph.read.fingerprints import FingerprintReader, UnencodedText
 from processors.context_graph.read.goals import Purposes, read_north_star
 from processors.context_graph.read.nearness import Nearness, nearness_of_hits
@@ -198,8 +198,8 @@ def _paths(reader: FingerprintReader, ids: Sequence[str]) -> dict[str, Row]:
         return {}
     relations = reader.indexes.records.follow_relations(reader.cursor)
     is_merged = relations.stands_for_others([document_label(reader.namespace, one) for one in ids])
-    if not is_merged and not may_be_joined(reader.namespace, ids[0], ids[1:], reader.may_hold):
-        return {}  # as of most searches: no edge leads away from the first result
+    if not is_merged and not may_lead_on(reader.namespace, ids, reader.may_hold):
+        return {}  # as of most searches: no path of two hops leads away from the first result
     found = chains(ids, edges_among(reader.cursor, reader.namespace, ids, has_ends=is_merged))
     return {one: {"path": list(path)} for one, path in found.items() if len(path) > 2}
 

@@ -65,6 +65,16 @@ def may_be_joined(
     return any(may_hold(EDGES, key) for key in keys)
 
 
+def may_lead_on(namespace: str, ids: Sequence[str], may_hold: Callable[[str, tuple[str, ...]], bool]) -> bool:
+    """Whether a path may lead from the first of these memories over another one to a third. `may_hold`: as above."""
+    first, *others = ids
+    return any(
+        may_be_joined(namespace, one, [other for other in others if other != one], may_hold)
+        for one in others
+        if may_be_joined(namespace, first, [one], may_hold)
+    )
+
+
 def _read_at(
     cursor: duckdb.DuckDBPyConnection,
     namespace: str,

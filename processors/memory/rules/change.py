@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from processors.memory.rules.former import contents, gives_up
+from processors.memory.rules.numbered import are_two
 from processors.memory.rules.replacement import replaces
 from processors.memory.rules.sentences import statements_of
 from processors.memory.rules.slots import HEAD, Slot, difference, meant, slots_of
@@ -79,7 +80,11 @@ def _pairs(older: str, newer: str) -> Iterator[tuple[Statement, Statement]]:
 
 
 def _revises(older: Statement, newer: Statement) -> bool:
-    if gives_up(older, newer) or replaces(older, newer):
+    if gives_up(older, newer):
+        return True
+    if are_two(older, newer):
+        return False
+    if replaces(older, newer):
         return True
     if newer.is_denied or older.is_denied or _is_told(older) or _is_told(newer):
         return False
@@ -303,8 +308,6 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
     after = _alike(a[before:][::-1], b[before:][::-1])
     frame = (*a[:before], *a[len(a) - after :])
     x, y = a[before : len(a) - after], b[before : len(b) - after]
-    if x and y and {measure(x[0]), measure(y[0])} == {"number"} and _is_numbered(a, before, len(x)):
-        return
     if before and any(is_content(word) and word not in QUALITIES for word in frame):
         are_qualities = any(
             _is_quality(statement, before, end - after) for statement, end in ((older, one), (newer, other))
@@ -319,14 +322,6 @@ def _values(older: Statement, newer: Statement, one: int, other: int) -> Iterato
             if a[first - 1] == b[second - 1] or (measure(a[first]) and measure(b[second])):
                 rest = _alike(a[first:][::-1], b[second:][::-1])
                 yield Values(a[:first], a[first : one - rest], b[second : other - rest], False)
-
-
-def _is_numbered(words: tuple[str, ...], place: int, length: int) -> bool:
-    """Whether the number at this place ends the name of the subject: `Node 3 is down`."""
-    after = words[place + length :]
-    return all(slot.relation == HEAD for slot in slots_of(words[:place])) and bool(
-        slots_of(words[:place]) and after and (after[0] == "be" or set(after) & AT)
-    )
 
 
 def _is_quality(statement: Statement, start: int, end: int) -> bool:

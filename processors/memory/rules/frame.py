@@ -78,7 +78,7 @@ def frame_of(statement: Statement) -> Frame:
         for word in _with_opening_last(_without_reason(statement.raw))
         if word not in _PARTICLES and word != "please"
     ]
-    place = _verb(words, statement.names)
+    place = verb_place(words, statement.names)
     before, rest = words[:place], words[place:]
     while (
         len(rest) > 1
@@ -124,7 +124,7 @@ def _with_opening_last(words: list[str]) -> list[str]:
     return [*words[place:], *words[:place]]
 
 
-def _verb(words: Sequence[str], names: Collection[str]) -> int:
+def verb_place(words: Sequence[str], names: Collection[str]) -> int:
     """Where the verb stands that says something of the subject; the number of words where there is none."""
     for place, word in enumerate(words):
         if word in BE or (word in MODALS and place):

@@ -89,7 +89,7 @@ class Comparison:
             return True
         if not (self.left and self.added) and not self._is_opposed_by_verb:
             return False
-        if _numbered(self.a) != _numbered(self.b) or not self._is_about_the_same:
+        if not self._is_about_the_same:
             return False
         if are_both_ends(self.a.verb, self.b.verb) and self._are_measured:
             return False
@@ -396,11 +396,6 @@ def _unpaired(frame: Frame, words: frozenset[str], others: list[Phrase], pair: f
 
 def _is_light(verb: str) -> bool:
     return not verb or verb in LIGHT
-
-
-def _numbered(frame: Frame) -> frozenset[str]:
-    """The words of the subject that have a digit: `node 3`."""
-    return frozenset(word for word in frame.head if not word.isalpha() and any(map(str.isdigit, word)))
 
 
 def _sorts(words: frozenset[str]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from processors.memory.rules.dialogue import MAX_VALUE_WORDS, SENTENCE_END, told
+from processors.memory.rules.numbered import names_before_colon
 from processors.memory.rules.statement import AUXILIARIES, BE, CLAUSE, STATEMENTS, Statement
 
 MAX_SENTENCES, MAX_CHARACTERS = 24, 4000
@@ -19,8 +20,6 @@ _FROM_THEN = re.compile(
     r"(?:[A-Z]\w+|today|tomorrow|now|next \w+|version [\d.]+)(?: \d+)?(?: on)?,? "
 )
 """`From Monday on the kiosk opens at 7`, at the start of a sentence."""
-_NUMBERED = re.compile(r"[^:,;]*\d: ")
-"""`Attempt 2: raised the limit`: what follows is about that one."""
 _LABEL = re.compile(r"([^:,;]+): ([^:,;]+)")
 """`Product owner of checkout: Tom`."""
 MAX_LABEL_WORDS = 6
@@ -40,8 +39,8 @@ def statements_of(text: str) -> tuple[Statement, ...]:
         whole = Statement(_plainly(_from_now((sentence or "").strip())))
         found += [whole] if whole.is_comparable else []
         if not whole.text.endswith("?"):
-            label = _NUMBERED.match(whole.text)
-            parts = [] if label else [part.removeprefix("and ").strip() for part in CLAUSE.split(whole.text)]
+            is_of_one = names_before_colon(whole.text)
+            parts = [] if is_of_one else [part.removeprefix("and ").strip() for part in CLAUSE.split(whole.text)]
             parts = _with_subjects(parts)
             clauses = [Statement(part) for part in (*_labelled(whole.text), *(parts if len(parts) > 1 else ()))]
             found += [clause for clause in clauses if clause.is_clause]

@@ -32,6 +32,7 @@ _CHINESE_MARKS = str.maketrans(
 _DAY = re.compile(r"\b(\d{1,2})\. (?=[A-Z\u00c0-\u00dc])")
 _FULL_HOUR = re.compile(r"(?<![:\d.])(\d{1,2}) Uhr\b")
 _HOUR = re.compile(r"(\d{1,2}[:.]\d\d) Uhr\b")
+_NUMBER = re.compile(r"(?<=\w )(?:number|nummer|n[or]\.) ?(?=\d)", re.IGNORECASE)
 _NO_MORE = re.compile(r"\b(?:kein\w*|nicht) ([^,;.]+?) mehr\b")
 _CLAUSE = re.compile(r"([,;:] | und | oder | aber | sondern )")
 _TOKEN = re.compile(r"\d+:\d+|\w[\w./'+#-]*\w|\w|[^\w\s]")
@@ -67,10 +68,11 @@ def in_known_words(text: str) -> str:
 
 
 def side_by_side(one: str, other: str) -> tuple[str, str]:
-    """Both texts in words that the rules know.
+    """Both texts in words that the rules know; `fact number 1` is `fact 1`.
 
     Chinese words that both have are told apart from what differs.
     """
+    one, other = (_NUMBER.sub("", text[:MAX_CHARACTERS]) for text in (one, other))
     first, second = in_known_words(one), in_known_words(other)
     if first != one and second == other and _has_no_english(other):
         second = _german(other)

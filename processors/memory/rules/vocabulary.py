@@ -41,6 +41,16 @@ HAVE = word_set("has have had")
 TIMES = frozenset(("number", "time"))
 IS = frozenset(("is", "are"))
 UNITS = word_set("kb mb gb tb ms s min percent eur usd chf euro dollar franc pound cent km m cm kg g hz mhz ghz")
+BOUNDS = word_set(
+    "abov below around than until befor after within onl exactl least most all ever last first next top past nearl "
+    "roughl almost sinc"
+)
+"""Before a number that counts or bounds something, as stems."""
+PIECES = word_set(
+    "issu ticket pr bug task chapter section step pag item invoic question commit fact rul lesson kapitel "
+    "schritt aufgab rechnung regel frag abschnitt 第"
+)
+"""What there are many of, to be dealt with one by one, as stems; also the word before a rank in Chinese."""
 SCENES = word_set("production prod stag test develop dev local")
 """Where several of a kind run, each with its own values, as stems."""
 TOWARDS = word_set(
