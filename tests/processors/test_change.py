@@ -203,6 +203,18 @@ def test_other_names_with_numbers_occasions_places_of_work_and_both_ends_of_a_ti
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
+        ("The garden is so vital to the school.", "The garden is so dear to the school."),
+        ("Sailing with the crew is really thrilling.", "Sailing with the crew is really scary."),
+        ("The choir made the whole village very glad.", "The choir made the whole village very proud."),
+    ],
+)
+def test_what_there_is_more_and_less_of_is_a_quality_of_which_several_hold_at_once(older: str, newer: str) -> None:
+    assert not changes(older, newer)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
         ("The lexer is in C.", "We may rewrite the lexer in Zig."),
         ("The lexer is in C.", "Is the lexer in Zig now?"),
         ("We may use zinc for the roof.", "We may use slate for the roof."),
