@@ -44,6 +44,7 @@ def test_no_pair_of_different_meaning_says_the_same(kind: str) -> None:
         ("Movies are shown in the hall.", "Films are shown in the hall."),
         ("Wow, that's steep! Where do they land?", "Whoa, that is steep! Where do they moor?"),
         ("We're late, and it's raining. Who's rowing?", "We are late, and it is raining. Who is rowing?"),
+        ("Mooring isn't just a trade, it's a place to rest.", "Mooring isn't just a trade, it's a spot to rest."),
         ("Hey Mel, yeah, the ferry is ok.", "Hi Mel, yes, the ferry is okay."),
         ("The harbour is really vital to us.", "The harbour is really dear to us."),
     ],

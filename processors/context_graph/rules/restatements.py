@@ -257,7 +257,7 @@ def said(text: str, modality: str, ordinary: frozenset[str] = frozenset()) -> tu
     """
     if modality in (CODE, STRUCTURED) or file_name(text) is not None:
         return tuple(_WORDS.findall(text))
-    return tuple(word for sentence in _sentences(_plainly(text)) for word in _telling(sentence, ordinary))
+    return tuple(word for sentence in _sentences(_written_out(_plainly(text))) for word in _telling(sentence, ordinary))
 
 
 def ordinary_words(texts: Sequence[str]) -> frozenset[str]:
@@ -284,19 +284,23 @@ def restate(one: str, other: str) -> bool:
 
 
 def _plainly(text: str) -> str:
-    """The text with one word for one thing, and nothing drawn together: `let us` for `let's`."""
-    return _OTHER_WORDS.sub(_other_word, _CONTRACTED.sub(_written_out, text))
+    """The text with one word for one thing."""
+
+    def other(found: re.Match[str]) -> str:
+        plain = _DOUBLETS[found[0].casefold()]
+        return plain.capitalize() if found[0][0].isupper() else plain
+
+    return _OTHER_WORDS.sub(other, text)
 
 
-def _other_word(found: re.Match[str]) -> str:
-    plain = _DOUBLETS[found[0].casefold()]
-    return plain.capitalize() if found[0][0].isupper() else plain
+def _written_out(text: str) -> str:
+    """The text with nothing drawn together: `it is` for `it's`."""
 
+    def parts(found: re.Match[str]) -> str:
+        let, other, ending = found.groups()
+        return f"{let} us" if let else f"{other} is" if other else f" {_WRITTEN_OUT[ending.casefold()]}"
 
-def _written_out(found: re.Match[str]) -> str:
-    """`it is` of `it's`."""
-    let, other, ending = found.groups()
-    return f"{let} us" if let else f"{other} is" if other else f" {_WRITTEN_OUT[ending.casefold()]}"
+    return _CONTRACTED.sub(parts, text)
 
 
 def _say_more(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -359,8 +363,8 @@ _TELLING_STEMS = frozenset(stem(word) for word in _NEGATIONS | _PERSONS if len(w
 
 @lru_cache(maxsize=2048)
 def _words(text: str) -> tuple[str, ...]:
-    """Its words, case-folded; an empty one ends each sentence."""
-    return tuple(word for sentence in _sentences(text) for word in (*sentence.raw, ""))
+    """Its words, case-folded and written out; an empty one ends each sentence."""
+    return tuple(word for sentence in _sentences(_written_out(text)) for word in (*sentence.raw, ""))
 
 
 Block = tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str]]
