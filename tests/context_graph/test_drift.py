@@ -10,7 +10,7 @@ import pytest
 
 from processors.context_graph.read.drift import DriftCache, DriftReader
 from processors.context_graph.read.fingerprints import FingerprintReader
-from processors.context_graph.read.goals import Purposes, read_north_star
+from processors.context_graph.read.goals import CENTRE_MEMBERS, Purposes, central_ids, read_north_star
 from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.drift import scalar
 from processors.context_graph.rules.drift_series import TIMEFRAMES
@@ -166,6 +166,13 @@ async def test_too_few_memories_are_told_and_nothing_is_corrected(node: Embeddin
     assert (answer["severity"], answer["sufficient_data"], answer["memories"]) == ("none", False, 3)
     corrected = await agent.call("trigger_drift_correction")
     assert corrected["correction_result"]["strategy_applied"] == "none"
+
+
+def test_every_member_of_a_goal_is_in_its_centre_and_of_very_many_always_the_same() -> None:
+    ids = [f"memory {number}" for number in range(CENTRE_MEMBERS + 100)]
+    assert central_ids("default", ids[:200]) == ids[:200]
+    chosen = central_ids("default", ids)
+    assert len(chosen) == CENTRE_MEMBERS and set(central_ids("default", ids[::-1])) == set(chosen)
 
 
 async def test_a_goal_of_two_memories_tells_no_drift(node: EmbeddingNode, agent: Agent) -> None:

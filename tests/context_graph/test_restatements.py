@@ -42,6 +42,11 @@ def test_no_pair_of_different_meaning_says_the_same(kind: str) -> None:
         ("Her photo hangs in the hall.", "Her picture hangs in the hall."),
         ("We bought the lamp at the store.", "We bought the lamp at the shop."),
         ("Movies are shown in the hall.", "Films are shown in the hall."),
+        ("Wow, that's steep! Where do they land?", "Whoa, that is steep! Where do they moor?"),
+        ("We're late, and it's raining. Who's rowing?", "We are late, and it is raining. Who is rowing?"),
+        ("Mooring isn't just a trade, it's a place to rest.", "Mooring isn't just a trade, it's a spot to rest."),
+        ("Hey Mel, yeah, the ferry is ok.", "Hi Mel, yes, the ferry is okay."),
+        ("The harbour is really vital to us.", "The harbour is really dear to us."),
     ],
 )
 def test_words_that_mean_the_same_do_not_tell_texts_apart(one: str, other: str) -> None:
@@ -58,9 +63,25 @@ def test_words_that_mean_the_same_do_not_tell_texts_apart(one: str, other: str) 
             "That's awesome! Keep that positivity going and keep making a difference. Take care!",
             "Yep! That's why it's important to keep spreading positivity and making a difference.",
         ),
+        (
+            "Oh, Ana, this is a lovely harbour! What brought you to moor in a place like that?",
+            "Oh, Ana! What brought you to join it?",
+        ),
     ],
 )
 def test_texts_that_share_words_and_each_say_more_are_two(one: str, other: str) -> None:
+    assert not same(one, other) and not same(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("We had a wonderful week by the sea, with walks.", "We had a terrible week by the sea, with walks."),
+        ("The upload to the archive works.", "The upload to the archive fails."),
+        ("They sing the old songs well.", "They sing the old songs badly."),
+    ],
+)
+def test_praise_is_not_blame(one: str, other: str) -> None:
     assert not same(one, other) and not same(other, one)
 
 

@@ -234,6 +234,18 @@ def test_a_number_that_names_what_a_statement_is_about_is_not_its_value(older: s
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
+        ("The garden is so vital to the school.", "The garden is so dear to the school."),
+        ("Sailing with the crew is really thrilling.", "Sailing with the crew is really scary."),
+        ("The choir made the whole village very glad.", "The choir made the whole village very proud."),
+    ],
+)
+def test_what_there_is_more_and_less_of_is_a_quality_of_which_several_hold_at_once(older: str, newer: str) -> None:
+    assert not changes(older, newer)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
         ("The port is 8080.", "The port is 9090."),
         ("We use version 3 of the protocol.", "We use version 4 of the protocol."),
         ("My phone number is 4711.", "My phone number is 4712."),

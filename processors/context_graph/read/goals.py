@@ -20,8 +20,8 @@ from streams.ids import document_label
 if TYPE_CHECKING:
     import duckdb
 
-CENTRE_MEMBERS = 64
-"""This many of a goal's memories make its centre at most."""
+CENTRE_MEMBERS = 256
+"""This many of a goal's memories make its centre at most: all of most goals, so that their ids do not matter."""
 _MOST_PURPOSES = 256
 GOALS = "context_goals"
 _COLUMNS = (

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from processors.context_graph.rules.modalities import CODE, STRUCTURED, file_name
+from processors.context_graph.rules.sentiment import feeling
 from processors.memory.rules.change import changes
 from processors.memory.rules.statement import Statement, measure, stem
 from processors.memory.rules.vocabulary import OPPOSITES
@@ -63,6 +64,7 @@ _CONTRARIES = tuple(
         "true/false",
         "yes/no",
         "good/bad",
+        "well/badly",
         "better/worse",
         "best/worst",
         "high/low",
@@ -70,6 +72,7 @@ _CONTRARIES = tuple(
         "big/small",
         "large/small",
         "long/short",
+        "tall/short",
         "old/new",
         "old/young",
         "fast/slow",
@@ -225,12 +228,22 @@ _DOUBLETS = {
         "repository/repo",
         "repositories/repos",
         "configuration/config",
+        "wow/whoa",
+        "hi/hey/hello",
+        "yes/yeah/yep/yup",
+        "ok/okay",
     ]
     for first, *others in [line.split("/")]
     for other in others
 }
-"""Nouns for the same thing -> the one that stands for it here."""
-_OTHER_WORDS = re.compile(rf"\blet us\b|\b(?:{'|'.join(_DOUBLETS)})\b", re.IGNORECASE)
+"""Words for the same thing, or calls of the same kind -> the one that stands for it here."""
+_OTHER_WORDS = re.compile(rf"\b(?:{'|'.join(_DOUBLETS)})\b", re.IGNORECASE)
+_WRITTEN_OUT = {"m": "am", "re": "are", "ve": "have", "ll": "will"}
+_CONTRACTED = re.compile(
+    r"\b(?:(let)|(it|that|this|there|here|what|where|who|how|he|she))['’]s\b"
+    rf"|(?<=\w)['’]({'|'.join(_WRITTEN_OUT)})\b",
+    re.IGNORECASE,
+)
 MOST_MORE, MOST_MORE_SHARE = 2, 1 / 3
 """Each of two texts may have this many words more, or this many for each word that they share."""
 
@@ -244,7 +257,7 @@ def said(text: str, modality: str, ordinary: frozenset[str] = frozenset()) -> tu
     """
     if modality in (CODE, STRUCTURED) or file_name(text) is not None:
         return tuple(_WORDS.findall(text))
-    return tuple(word for sentence in _sentences(_plainly(text)) for word in _telling(sentence, ordinary))
+    return tuple(word for sentence in _sentences(_written_out(_plainly(text))) for word in _telling(sentence, ordinary))
 
 
 def ordinary_words(texts: Sequence[str]) -> frozenset[str]:
@@ -271,21 +284,31 @@ def restate(one: str, other: str) -> bool:
 
 
 def _plainly(text: str) -> str:
-    """The text with one word for one thing, and `let's` for `let us`."""
+    """The text with one word for one thing."""
 
     def other(found: re.Match[str]) -> str:
-        word = found[0]
-        plain = _DOUBLETS.get(word.casefold(), "let's")
-        return plain.capitalize() if word[0].isupper() else plain
+        plain = _DOUBLETS[found[0].casefold()]
+        return plain.capitalize() if found[0][0].isupper() else plain
 
     return _OTHER_WORDS.sub(other, text)
 
 
+def _written_out(text: str) -> str:
+    """The text with nothing drawn together: `it is` for `it's`."""
+
+    def parts(found: re.Match[str]) -> str:
+        let, other, ending = found.groups()
+        return f"{let} us" if let else f"{other} is" if other else f" {_WRITTEN_OUT[ending.casefold()]}"
+
+    return _CONTRACTED.sub(parts, text)
+
+
 def _say_more(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether each of two texts says more beside what they share."""
+    """Whether each of two texts says more beside what they share, or one of both more than they share."""
     first, second = ({_base(word) for word in words if word} for words in (one, other))
-    more = min(len(first - second), len(second - first))
-    return more > MOST_MORE and more > MOST_MORE_SHARE * len(first & second)
+    less, more = sorted((len(first - second), len(second - first)))
+    shared = len(first & second)
+    return (less > MOST_MORE and less > MOST_MORE_SHARE * shared) or (less > 0 and more > shared)
 
 
 def _changes(one: Statement, other: Statement) -> bool:
@@ -340,8 +363,8 @@ _TELLING_STEMS = frozenset(stem(word) for word in _NEGATIONS | _PERSONS if len(w
 
 @lru_cache(maxsize=2048)
 def _words(text: str) -> tuple[str, ...]:
-    """Its words, case-folded; an empty one ends each sentence."""
-    return tuple(word for sentence in _sentences(text) for word in (*sentence.raw, ""))
+    """Its words, case-folded and written out; an empty one ends each sentence."""
+    return tuple(word for sentence in _sentences(_written_out(text)) for word in (*sentence.raw, ""))
 
 
 Block = tuple[Sequence[str], Sequence[str], Sequence[str], Sequence[str]]
@@ -372,6 +395,8 @@ def _conflict(before: Sequence[str], one: Sequence[str], other: Sequence[str], a
 def _contrary(one: str, other: str) -> bool:
     if one == other:
         return False
+    if feeling(one) * feeling(other) < 0:  # praise and blame
+        return True
     pair = (stem(one), stem(other))
     return {pair, pair[::-1]} & _OPPOSED != set() or any(
         a == prefix + b for prefix in _PREFIXES for a, b in ((one, other), (other, one))

@@ -25,6 +25,11 @@ MOST_WORDS = 2_000
 """Words of a text that are looked at."""
 
 
+def feeling(word: str) -> float:
+    """What one word carries, in [-1, 1]; 0 for a word that is not of the list."""
+    return _WEIGHTS.get(word.lower(), 0.0)
+
+
 def emotional_weight(text: str) -> float:
     """The factor of a text's learning score, in [0.5, 1.5]; 1 for a text without a word of the list."""
     weights = []

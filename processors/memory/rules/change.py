@@ -169,9 +169,9 @@ def _says_how(old: Slot, new: Slot, older: Statement, newer: Statement) -> bool:
         )
         return is_doing or not {plain[old.words[0]], plain[new.words[0]]} <= names
     words = [plain[word] for word in (*old.words, *new.words)]
+    qualities = QUALITIES | PARTICIPLES | older.qualities | newer.qualities
     return any(
-        word not in names
-        and (word in QUALITIES | PARTICIPLES or bool(PARTICIPLE.fullmatch(word) or GERUND.fullmatch(word)))
+        word not in names and (word in qualities or bool(PARTICIPLE.fullmatch(word) or GERUND.fullmatch(word)))
         for word in words
     )
 

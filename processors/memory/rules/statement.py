@@ -48,6 +48,7 @@ _DROPPED = word_set(
 )
 _MARKERS = word_set("again now currently nowadays already meanwhile recently finally today instead")
 BE = word_set("is are was were be been being am")
+_DEGREES = word_set("so very too really quite rather extremely incredibly truly")
 AUXILIARIES = word_set(
     "has have does do makes means gives helps should would could might one had was were must will can may"
 )
@@ -228,8 +229,11 @@ class Statement:
 
     @cached_property
     def qualities(self) -> frozenset[str]:
-        """The words that stand by themselves after `is`, as adjectives do; names and plurals are none."""
-        found = (after for before, after in zip(self.raw, self.raw[1:], strict=False) if before in BE)
+        """The words that stand by themselves after `is`, or after `so` and `very`, as adjectives do.
+
+        Names and plurals are none.
+        """
+        found = (after for before, after in zip(self.raw, self.raw[1:], strict=False) if before in BE | _DEGREES)
         return frozenset(word for word in found if not word.endswith("s") and measure(word) is None) - self.names
 
     @cached_property
