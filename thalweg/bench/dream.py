@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from streams.errors import Unavailable
 from thalweg.bench.examples import SEARCH_ROWS
 from thalweg.bench.graph_memory import GraphMemory
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import SocketClient, running_node, scratch_directory, texts
+from thalweg.bench.scratch import SocketClient, questions, running_node, scratch_directory, texts
 from thalweg.bench.search_tool import fill, wait_linked
 from thalweg.bench.watched_node import read_pieces
 
@@ -58,7 +58,7 @@ async def _measure(report: Report, home: Path, pieces: Path, count: int) -> None
         for text in texts(BESIDE, seed=3):
             await beside.store(text)
         await beside.embedded()
-        for question in _questions(QUESTIONS):
+        for question in questions(QUESTIONS):
             for _ in range(ASKED):
                 await dreaming.find(question, 10)
         began = time.perf_counter()
@@ -70,10 +70,10 @@ async def _measure(report: Report, home: Path, pieces: Path, count: int) -> None
             report.add(f"{name}_longest_piece", max(found), "ms", target)
             report.add(f"{name}_pieces_above_10ms", sum(piece > 10 for piece in found), "pieces")
         report.add("dream_s", ended - began, "s")
-        questions, told = _questions(count), texts(2 * MOST_CALLS, seed=5)
+        asked, told = questions(count), texts(2 * MOST_CALLS, seed=5)
 
         async def search(number: int) -> None:
-            await beside.find(questions[number % count], 10)
+            await beside.find(asked[number % count], 10)
 
         async def write(number: int) -> None:
             await beside.store(told[number])
@@ -85,10 +85,6 @@ async def _measure(report: Report, home: Path, pieces: Path, count: int) -> None
             ratio = float(np.percentile(during, 95) / np.percentile(alone, 95))
             report.add(f"{name}_p95_ratio", ratio, "", RATIO)
             report.add(f"{plural}_during", len(during), plural)
-
-
-def _questions(count: int) -> Sequence[str]:
-    return [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
 
 
 async def _dream(dreaming: GraphMemory) -> None:

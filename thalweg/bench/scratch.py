@@ -43,6 +43,11 @@ def texts(count: int, *, seed: int = 7, words: int = 24) -> list[str]:
     return [f"{' '.join(chance.choices(vocabulary, k=words - 1))} {seed}x{number}" for number in range(count)]
 
 
+def questions(count: int, *, seed: int = 11) -> list[str]:
+    """Questions of six words from the same vocabulary, most of them different. The same seed gives the same ones."""
+    return [" ".join(text.split()[:6]) for text in texts(count, seed=seed)]
+
+
 @contextmanager
 def scratch_directory() -> Iterator[Path]:
     """A directory that is gone afterwards; short, so that a socket fits into it."""

@@ -26,7 +26,7 @@ from streams.clock import SystemClock
 from thalweg.bench.examples import SEARCH_P95
 from thalweg.bench.recall import load_for_recall
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import scratch_directory, texts
+from thalweg.bench.scratch import questions, scratch_directory, texts
 from thalweg.bench.search_node import measure_node
 from thalweg.bench.search_store import NAMESPACE, fill_store, fill_turns
 from thalweg.process.gc_tuning import collect_rarely, freeze_startup_objects
@@ -73,7 +73,7 @@ def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = 
 def _measure(
     report: Report, directory: Path, size: int, count: int, embedder: Embedder, name: str, bare: bool, turns: int
 ) -> None:
-    questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
+    asked = questions(count)
     database = Database(directory)
     try:
         migrate(database.cursor(), SystemClock().now())
@@ -81,16 +81,14 @@ def _measure(
         fill_turns(Writer(database), turns, embedder)
         engine = _built(report, directory / "indexes", database, embedder, size)
         cursor = database.cursor()
-        queries = np.stack([encode_query(embedder, question)[0] for question in questions])
-        report.add_quantiles(
-            f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, questions[number]))
-        )
+        queries = np.stack([encode_query(embedder, question)[0] for question in asked])
+        report.add_quantiles(f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, asked[number])))
         with ThreadPoolExecutor(1, thread_name_prefix="listen") as beside:
             reader = database.cursor()
             for chosen, filter in FILTERS.items():
 
                 def ask(number: int, filter: Filter = filter) -> object:
-                    text = questions[number]
+                    text = asked[number]
                     keywords = beside.submit(prefetch, reader, engine, text, filter)  # as the door does (`Call.search`)
                     vector, tokens = encode_query(embedder, text)
                     return search(cursor, engine, Query(text, vector, filter, LIMIT, tokens), keywords.result())
@@ -106,9 +104,9 @@ def _measure(
     finally:
         database.close()
     shutil.rmtree(directory / "indexes")
-    measure_node(report, directory, size, questions, SEARCH_P95, name, turns)
+    measure_node(report, directory, size, count, SEARCH_P95, name, turns)
     if bare:
-        measure_bare(report, size, vectors, queries, texts(size), questions, directory / "bare")
+        measure_bare(report, size, vectors, queries, texts(size), asked, directory / "bare")
 
 
 def _recall(

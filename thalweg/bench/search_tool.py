@@ -28,6 +28,7 @@ from thalweg.bench.scratch import (
     SocketClient,
     environment,
     processor_s,
+    questions,
     resident_mb,
     running_node,
     scratch_directory,
@@ -62,20 +63,20 @@ def measure_search_tool(
     search_tool(name)
     about = {"tool": name, "sizes": list(sizes), "n": count, "callers": list(callers), "embedder": embedder}
     report = Report("search", about)
-    questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
+    asked = questions(count)
     for size in sizes:
         with scratch_directory() as directory:
             entries = texts(size)
-            _measure(report, directory / "home", name, entries, questions, callers, embedder)
+            _measure(report, directory / "home", name, entries, asked, callers, embedder)
             if bare:
                 model = HashingEmbedder()
                 measure_bare(
                     report,
                     size,
                     model.encode(entries),
-                    model.encode(questions),
+                    model.encode(asked),
                     entries,
-                    questions,
+                    asked,
                     directory / "bare",
                 )
     return report
