@@ -75,3 +75,17 @@ def test_what_goes_while_a_list_is_read_leaves_no_gap(store: Store, indexes: Ind
     store.connection.execute("DELETE FROM documents WHERE label = ?", [gone.label])
     indexes.remove([gone.label])
     assert len(rest := found.read(27)) == 26 and gone.record_id not in {hit.record_id for hit in (*first, *rest)}
+
+
+def test_what_is_computed_from_searches_is_kept_as_what_they_keep_is(store: Store, indexes: IndexSet) -> None:
+    cursor, records, computed = store.connection.cursor(), indexes.records, []
+
+    def compute(last: object, rows: object) -> int:
+        computed.append(records.cached(cursor, "kept by a search", lambda last, rows: 30))
+        return 2 * computed[-1]
+
+    assert [records.cached(cursor, "from searches", compute) for _ in range(3)] == [60] * 3
+    assert len(computed) == 1
+    records.clear_caches()
+    records.cached(cursor, "from searches", compute)
+    assert len(computed) == 2

@@ -58,7 +58,7 @@ async def _ask(report: Report, home: Path, size: int, count: int, started: float
 
 
 async def _recall(home: Path, count: int) -> list[float]:
-    """Milliseconds of `recall` for each of `count` questions that nobody has asked before: none is encoded yet."""
+    """Milliseconds of `recall` for `count` questions that nobody has asked before: none is encoded yet."""
     calls = await SocketClient.open(home)
     await calls.greet()
     for question in questions(WARM_UP, seed=14):

@@ -66,6 +66,7 @@ class Records:
         self._relations = Relations(self._merge)
         self._surroundings = SurroundingsFollower()
         self._values: dict[Hashable, tuple[int, Any]] = {}
+        self._clearings = 0
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
@@ -122,6 +123,7 @@ class Records:
         A count cannot tell rows that went from rows that came.
         """
         self.begin_generation()
+        self._clearings += 1
         self._filters, self._relations, self._values = FilterCache(), Relations(self._merge), {}
         self._surroundings = SurroundingsFollower()
 
@@ -195,12 +197,12 @@ class Records:
         `compute` is given its last value, None where that is forgotten, and the rows of `documents` and of the tables
         whose rows end a record.
         """
-        generation = self.generation  # read before computing: what is committed meanwhile belongs to the next one
-        values = self._values  # replaced, never changed: readers share it
-        last, value = values.get(key, (-1, None))
+        generation, clearings = self.generation, self._clearings  # before: what is committed meanwhile is of the next
+        last, value = self._values.get(key, (-1, None))
         if last != generation:
             value = compute(value, self._counts.at(cursor, generation))
-            others = [(other, one) for other, one in values.items() if other != key]
-            if self._values is values:  # else it was cleared, or another reader came first
+            if self._clearings == clearings:
+                # as they are now: `compute` may have searched, which keeps values too
+                others = [(other, one) for other, one in self._values.items() if other != key]
                 self._values = dict([*others[1 - CACHED_VALUES :], (key, (generation, value))])
         return cast(Value, value)
