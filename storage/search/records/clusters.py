@@ -345,15 +345,21 @@ class Clusters:
 
     def sources_of(self, labels: Sequence[int]) -> dict[int, int]:
         """By label the source that says the same and is of the same moment: what the record was made of."""
-        own = self.of_text(np.array(labels, np.int64)).tolist()
-        groups = [
-            (label, [*self._records.get(text, ()), *(self._records.get(self._of(label), ()) if self._moved else ())])
-            for label, text in zip(labels, own, strict=True)
-        ]
-        pairs = np.array([(label, one) for label, group in groups for one in group], np.int64).reshape(-1, 2)
-        ages, others = self._age.find(pairs[:, 0]), self._age.find(pairs[:, 1])
-        is_source = (ages < _SOURCE) & (others == ages + _SOURCE)
-        return dict(pairs[is_source].tolist())
+        asked = np.array(labels, np.int64)
+        texts, clusters, ages = (
+            found.tolist() for found in (self.of_text(asked), self.find(asked), self._age.find(asked))
+        )
+        sources = {cluster: self._sources_in(cluster) for cluster in {*texts, *clusters}}
+        rows = zip(labels, texts, clusters, ages, strict=True)
+        found = ((label, sources[text].get(age, sources[cluster].get(age))) for label, text, cluster, age in rows)
+        return {label: source for label, source in found if source is not None}
+
+    def _sources_in(self, cluster: int) -> dict[int, int]:
+        """The sources of a cluster by the age that other records of their moment have."""
+        records = np.array(self._records.get(cluster, ()), np.int64)
+        ages = self._age.find(records)
+        is_source = (ages >= _SOURCE) & (ages < _EXCERPT)
+        return dict(zip((ages[is_source] - _SOURCE).tolist(), records[is_source].tolist(), strict=True))
 
     def statements(
         self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False
