@@ -1,6 +1,6 @@
 """One dream: NREM replays and prunes edges, REM makes new ones.
 
-It goes in slices of some milliseconds on a reader thread, rests as long as each took, and waits while others are
+It goes in slices of some milliseconds on a reader thread, rests twice as long as each took, and waits while others are
 called, but not for ever. What it changes it publishes in batches, whose ids are functions of the dream and their
 number: a dream that ends between two leaves a whole graph.
 """

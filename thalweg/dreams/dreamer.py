@@ -41,7 +41,8 @@ WANTED_S = 0.05
 PRESSURE_S = 10.0
 """A store that is further behind the log than this is not kept back by a dream."""
 RETRY_S = 1.0
-LEAST_REST_S = 0.002
+RESTS, LEAST_REST_S = 2, 0.002
+"""Behind each slice a dream rests this many times as long as it took, and at least this many seconds."""
 Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ class Dreamer:
                     if now - looked_at >= WANTED_S:
                         looked_at = now
                         await self._wake_unwanted(dream)
-                    if now - began >= limit_s or await work.rest(max(took_s, LEAST_REST_S)):
+                    if now - began >= limit_s or await work.rest(max(RESTS * took_s, LEAST_REST_S)):
                         break
             completed = not dream.woken.is_set()
         finally:
