@@ -111,7 +111,7 @@ class RankedList:
         return len(self._scores)
 
     def read(self, count: int) -> list[SearchHit]:
-        """The next `count` hits, fewer where there are no more. Of equal scores the newer comes first."""
+        """Read the next `count` hits, or all that are left. Of equal scores the newer comes first."""
         while len(self._read) < count and self._next < self.total:
             start, stop = self._next, min(self._next + count - len(self._read), self.total)
             while stop < self.total and self._scores[stop] == self._scores[stop - 1]:

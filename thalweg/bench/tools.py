@@ -24,7 +24,7 @@ from processors.context_graph.rules.modulators import ADJUSTED
 from thalweg.bench.examples import SEARCH_ROWS
 from thalweg.bench.graph_memory import GraphMemory
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import SocketClient, processor_s, running_node, scratch_directory, texts
+from thalweg.bench.scratch import SocketClient, processor_s, questions, running_node, scratch_directory, texts
 from thalweg.bench.search_tool import fill, wait_linked
 
 LONG, EACH = Target(1000.0), Target(60.0)
@@ -123,8 +123,8 @@ async def _call_each(report: Report, home: Path, size: int, count: int, pid: int
 async def _search(memory: GraphMemory) -> list[str]:
     """Ask, and judge some of what is answered; the ids that were found."""
     found: list[str] = []
-    for number, text in enumerate(texts(QUESTIONS, seed=11)):
-        answer = await memory.call("search_graph", query=" ".join(text.split()[:6]), topK=FOUND)
+    for number, question in enumerate(questions(QUESTIONS)):
+        answer = await memory.call("search_graph", query=question, topK=FOUND)
         ids = [row["fingerprintId"] for row in answer["results"]]
         found += ids
         if number < JUDGED and ids:

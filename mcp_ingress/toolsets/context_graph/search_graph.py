@@ -51,7 +51,7 @@ from streams.ids import document_label
 
 MAX_QUERY = 10_000
 EVERY_HIT = 10_000
-"""More than the pools of all sides hold for what is asked here."""
+"""The pools of all sides together hold fewer hits."""
 DIGITS = 3
 """Of an alignment in an answer."""
 _VIEWS = tuple(f"E{number}" for number in range(1, COUNT + 1))

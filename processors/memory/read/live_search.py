@@ -38,7 +38,7 @@ class LiveList:
         return self._ranked.total - self._ended
 
     def read(self, count: int) -> list[SearchHit]:
-        """The next `count` hits, fewer where there are no more."""
+        """Read the next `count` hits, or all that are left."""
         cursor, indexes, namespace = self._cursor, self._indexes, self._query.filter.namespace
         if self._query.filter.valid_at is not None:
             return _with_successors(cursor, indexes, namespace, self._ranked.read(count))
@@ -53,7 +53,7 @@ class LiveList:
 def search_live(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None = None
 ) -> SearchResult:
-    """A search without what is no longer valid: the first of a `LiveList`."""
+    """Search what still holds: the first hits of a `LiveList`."""
     found = LiveList(cursor, indexes, query, prefetched)
     hits = found.read(query.limit)
     return SearchResult(hits, found.total, found.degraded)
