@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import duckdb
 import orjson
@@ -51,6 +51,21 @@ class Changes:
     stages: dict[tuple[str, Partition], int] = field(default_factory=dict)
 
 
+@runtime_checkable
+class RowCopy(Protocol):
+    """Rows of a state table that are kept beside it for searches. None of that table is ever removed."""
+
+    table: str
+
+    def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Take in every row that the table has."""
+        ...
+
+    def written(self, fresh: Sequence[Row], changed: Sequence[Row]) -> None:
+        """Take in what a commit wrote, before anybody is told that it is applied. Called by the writer's thread."""
+        ...
+
+
 class Writer:
     """Reads rows by key for the reducers and commits what they decided."""
 
@@ -72,6 +87,14 @@ class Writer:
         self._places = self._read_places()
         self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
         self._rows_since_release = 0
+        self._copies: dict[str, RowCopy] = {}
+
+    def follow(self, copy: RowCopy) -> None:
+        """Tell a copy of each commit from now on, and have it loaded."""
+        self._copies[copy.table] = copy
+        cursor = self.database.cursor()
+        copy.load(cursor)
+        cursor.close()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
         return self.tables[table].key_of(row)
@@ -191,6 +214,10 @@ class Writer:
             for key, row in keyed.items():
                 self._recent[name, key] = row
                 self._recent.move_to_end((name, key))
+            if (copy := self._copies.get(name)) is not None:
+                fresh = {key for key in keyed if (name, key) in changes.fresh}
+                changed = [row for key, row in keyed.items() if key not in fresh]
+                copy.written([keyed[key] for key in fresh], changed)
         for removed, _, _ in changes.removed:
             for key in [key for key in self._recent if key[0] == removed]:
                 del self._recent[key]

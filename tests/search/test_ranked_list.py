@@ -12,7 +12,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.ranked_list import RankedList
 from storage.search.records.filter import Filter
-from storage.search.records.row_store import RowStore
+from storage.search.records.row_store import DocumentRow, RowStore
 from storage.search.search import ranked, search
 from tests.search.store import EMBEDDER, MODEL, Store
 from tests.search.test_clusters import write
@@ -60,7 +60,7 @@ def test_rows_that_nobody_asks_for_are_not_read(
     read: list[int] = []
     of_store = RowStore.read
 
-    def counted(self: RowStore, cursor: Any, labels: Iterable[int]) -> Any:
+    def counted(self: RowStore[DocumentRow], cursor: Any, labels: Iterable[int]) -> Any:
         read.extend(some := list(labels))
         return of_store(self, cursor, some)
 

@@ -11,7 +11,7 @@ import pytest
 
 from storage.search.index_set import IndexSet
 from storage.search.records import row_store
-from storage.search.records.row_store import DocumentRow, RowStore
+from storage.search.records.row_store import DOCUMENTS, DocumentRow, RowStore
 from tests.search.store import MODEL, Store
 
 ROW = DocumentRow("one", "Insight", "talos", None, None, "The river bends", datetime(2026, 1, 5), "e", "a")
@@ -50,7 +50,7 @@ def test_the_table_and_a_commit_give_one_row(text: str, at: datetime) -> None:
     label = store.write("one", "The river bends")
     cursor = store.connection.cursor()
     cursor.execute("UPDATE documents SET text = ?, created_at = ?", [text, at])
-    loaded, read = RowStore(), RowStore()
+    loaded, read = RowStore(DOCUMENTS), RowStore(DOCUMENTS)
     loaded.load(cursor)
     row = read.read(cursor, [label])[label]
     assert (row.text, row.created_at) == (text, at)
@@ -62,7 +62,7 @@ def test_a_row_that_is_longer_than_a_place_can_tell_is_read_from_the_table(monke
     monkeypatch.setattr(row_store, "_MAX_LENGTH", 100)
     store = Store()
     label = store.write("one", "bend " * 100)
-    cursor, rows = store.connection.cursor(), RowStore()
+    cursor, rows = store.connection.cursor(), RowStore(DOCUMENTS)
     rows.load(cursor)
     assert rows.read(cursor, [label])[label].text == "bend " * 100
     cursor.execute("DELETE FROM documents")
@@ -72,7 +72,7 @@ def test_a_row_that_is_longer_than_a_place_can_tell_is_read_from_the_table(monke
 def test_on_a_full_disk_rows_are_read_from_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     label = store.write("one", "The river bends")
-    cursor, rows = store.connection.cursor(), RowStore()
+    cursor, rows = store.connection.cursor(), RowStore(DOCUMENTS)
 
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
@@ -87,7 +87,7 @@ def test_on_a_full_disk_rows_are_read_from_the_table(monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_of_a_removed_row_is_left_in_the_file() -> None:
-    rows, cursor = RowStore(), Store().connection.cursor()
+    rows, cursor = RowStore(DOCUMENTS), Store().connection.cursor()
     rows.keep({7: ROW, 8: ROW._replace(text="It floods in May")})
     rows.remove([7, 9])
     assert rows.read(cursor, [7, 8]).keys() == {8}
@@ -96,7 +96,7 @@ def test_nothing_of_a_removed_row_is_left_in_the_file() -> None:
 
 
 def test_a_row_that_is_removed_while_it_is_read_is_not_there() -> None:
-    rows, cursor = RowStore(), Store().connection.cursor()
+    rows, cursor = RowStore(DOCUMENTS), Store().connection.cursor()
     rows.keep({7: ROW})
     looked_up = copy.copy(rows._places)
     rows.remove([7])

@@ -36,7 +36,7 @@ from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.captured import captured_cursor
 from storage.search.index_set import IndexSet
-from storage.writer import Writer
+from storage.writer import RowCopy, Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.log import open_log
@@ -293,6 +293,8 @@ class Node(Parts):
             recent=store.writer.recent,
         )
         services.requests.may_be_decided = lambda request: store.writer.may_hold("outcomes", request)
+        for copy in (part for part in services.parts.values() if isinstance(part, RowCopy)):
+            store.writer.follow(copy)
         return services
 
     def _open_door(self, services: Services) -> Door:

@@ -5,6 +5,7 @@ from mcp_ingress.toolsets.context_graph.pulse import PULSE
 from mcp_ingress.toolsets.context_graph.warm import warm_goals
 from processors.context_graph.read.steering import CountedFollower
 from storage.context_graph.causal_edges import CausalFollower
+from storage.context_graph.memory_rows import MemoryRows
 
 _DISCOVERED = "Goals are discovered from what is stored: call `auto_bootstrap_north_star`."
 
@@ -33,7 +34,7 @@ TOOLSET = Toolset(
             "status_error": -32116,
         },
     ),
-    parts=lambda setup: [CountedFollower(), CausalFollower()],
+    parts=lambda setup: [CountedFollower(), CausalFollower(), MemoryRows(setup.settings.home / "indexes")],
     warm=warm_goals,
     pulse=PULSE,
     texts={

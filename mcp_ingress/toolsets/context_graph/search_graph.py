@@ -39,12 +39,12 @@ from processors.context_graph.rules.views.fingerprint import Fingerprint
 from processors.context_graph.rules.workspace import WHOLE
 from processors.embedding.query import EncodedQuery
 from processors.memory.rules.relevance import FIRST, Calibration, relevance_of, shown_probability
+from storage.context_graph.memory_rows import MemoryRow, MemoryRows
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit, SearchResult
 from storage.search.search import Keywords, search
-from storage.statements import execute, marks
 from streams.clock import format_time
 from streams.event_types.context_graph import MODALITIES
 from streams.ids import document_label
@@ -150,7 +150,7 @@ def _search(
     ordered, behind = attended(reader, attention, near, asked)
     ordered, added = _corrected(reader, correction, ordered, call)
     hits = ordered[: query.limit]
-    memories = _read_memories(cursor, call.namespace, hits)
+    memories = _read_memories(cursor, call, hits)
     compared = _compared(reader, prepared, query, hits, nearness)
     paths = _paths(reader, [hit.record_id for hit in hits])
     rows = [
@@ -268,34 +268,13 @@ def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:
     return read_attention(cursor, call.namespace, session_id, moment(call)) if is_adjusted or is_broadcast else NEUTRAL
 
 
-class _MemoryRow(NamedTuple):
-    """What a row shows of a memory beside the hit; `times`: how often its content was stored."""
-
-    content: str
-    importance: float
-    tags: list[str]
-    rationale: str | None
-    times: int
-
-
-def _read_memories(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]
-) -> dict[int, _MemoryRow]:
+def _read_memories(cursor: duckdb.DuckDBPyConnection, call: Call, hits: Sequence[SearchHit]) -> dict[int, MemoryRow]:
     """By label the memories that were found, and those that state the same."""
-    also = (document_label(namespace, identity) for hit in hits for _, identity in hit.also)
-    labels = [*(hit.label for hit in hits), *also]
-    if not labels:
-        return {}
-    rows = execute(
-        cursor,
-        f"SELECT label, {', '.join(_MemoryRow._fields)} FROM context_memories "
-        f"WHERE label IN ({marks(labels)}) AND namespace = ?",
-        [*labels, namespace],
-    ).fetchall()
-    return {label: _MemoryRow(*row) for label, *row in rows}
+    also = (document_label(call.namespace, identity) for hit in hits for _, identity in hit.also)
+    return call.part(MemoryRows).read(cursor, call.namespace, [*(hit.label for hit in hits), *also])
 
 
-def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, _MemoryRow], namespace: str) -> Row:
+def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, MemoryRow], namespace: str) -> Row:
     memory = memories[hit.label]
     same = [memory, *(memories[document_label(namespace, identity)] for _, identity in hit.also)]
     is_part = hit.passage is not None and hit.text.startswith(memory.content)

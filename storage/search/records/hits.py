@@ -14,7 +14,7 @@ import duckdb
 
 from storage.search.entries import DocumentEntry
 from storage.search.records.passages import Passage
-from storage.search.records.row_store import DocumentRow, RowStore
+from storage.search.records.row_store import DOCUMENTS, DocumentRow, RowStore
 
 TIE_DIGITS = 12
 """Scores that agree to this many digits are tied: sums in another order differ in the last bits."""
@@ -68,7 +68,7 @@ class DocumentRows:
 
     def __init__(self, directory: Path | None = None) -> None:
         """`directory`: on which disk rows are kept; by default the system's place for temporary files."""
-        self._rows = RowStore(directory)
+        self._rows = RowStore(DOCUMENTS, directory)
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all rows, so that searches need not."""
