@@ -6,9 +6,11 @@ the records, finds what each side has, has the candidates scored (`ranking/rank`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
+import numpy as np
 
 from storage.search.captured import turns_asked
 from storage.search.index_set import IndexSet
@@ -18,10 +20,11 @@ from storage.search.ranked_list import RankedList, RankedRecords
 from storage.search.ranking.context import SearchContext
 from storage.search.ranking.fusion import WEIGHTS
 from storage.search.ranking.newest import newest_first
+from storage.search.ranking.pool import shares
 from storage.search.ranking.rank import fuse_ranks, rank
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
-from storage.search.records.matches import DocumentMatches
+from storage.search.records.matches import DocumentMatches, Matches
 
 KEYWORD_DEPTH = 400
 """This many BM25 scores count as evidence; candidates are the best of them only."""
@@ -72,53 +75,96 @@ def ranked(
     """Everything that the sides find, ranked. `prefetched`: what `prefetch` gave for this text and filter.
 
     Turns of captured sessions are searched by themselves, afterwards (at the same time takes as long: both want the
-    interpreter), and come between the others by their scores. Rows are read with the cursor, and so on its thread.
+    interpreter), and come between the others by their scores; memories and turns share the candidates. Rows are read
+    with the cursor, and so on its thread.
     """
     memories, of_turns = (None, None) if prefetched is None else (prefetched.memories, prefetched.turns)
     degraded = _degraded(indexes, query)
-    found = _ranked(cursor, indexes, query, memories)
     if (turns := turns_asked(indexes, query)) is None:
-        return RankedList(found, degraded=degraded)
+        with indexes.searching():
+            return RankedList(_scored(_found(cursor, indexes, query, memories)), degraded=degraded)
     is_whole = turns.catch_up(CATCH_UP_S)
-    said = turns.cursors.run(lambda own: _ranked(own, turns, query, of_turns))
+
+    def both(own: duckdb.DuckDBPyConnection) -> tuple[RankedRecords, RankedRecords]:
+        with indexes.searching():
+            found = _found(cursor, indexes, query, memories), _found(own, turns, query, of_turns)
+            of_memories, said = (_scored(some) for some in _sharing(query, *found))
+            return of_memories, replace(said, run=turns.cursors.run)
+
     degraded = degraded or _degraded(turns, query) or (None if is_whole else NOT_WHOLE)
-    return RankedList(found, replace(said, run=turns.cursors.run), degraded)
+    return RankedList(*turns.cursors.run(both), degraded)
 
 
-def _ranked(
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the sides of memories, or of turns, have found, and how it is to be ranked.
+
+    `keywords` are all that count as evidence. `fits`: as those of `Scored`.
+    """
+
+    context: SearchContext
+    nearest: Matches
+    keywords: Matches
+    is_ranked: bool
+    fits: dict[int, int]
+
+
+def _found(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
-) -> RankedRecords:
-    """The candidates of memories, or of turns, scored.
+) -> _Found:
+    """What the sides find, one match for each cluster."""
+    size, vector = query.pool_size, query.vector
+    records, words, space = indexes.records, indexes.words, indexes.space(query.space)
+    records.follow_relations(cursor)  # what was merged is one cluster
+    name = query.space or ("" if indexes.model is None else indexes.model.space)
+    context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records, name)
+    neighbours = _NO_MATCHES if vector is None else context.nearest(vector, size)
+    has_tokens = query.tokens is not None and space.has_tokens
+    can_rank = space is indexes.space() and (has_tokens or not neighbours.matches)
+    is_ranked = query.weights is None and (vector is None or can_rank)
+    depth = KEYWORD_DEPTH if is_ranked else size
+    if prefetched is not None and depth <= KEYWORD_DEPTH and (vector is not None or words.is_ready):
+        keywords = prefetched
+    else:
+        keywords = words.search(cursor, query.matter, context.allowed, depth, alone=vector is None)
+    floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
+    nearest = [match for match in neighbours.matches if match[1] >= floor]
+    matched = context.distinct(keywords.matches[:depth])
+    return _Found(context, nearest, matched, is_ranked, neighbours.fits | keywords.fits)
+
+
+def _sharing(query: Query, memories: _Found, turns: _Found) -> Sequence[_Found]:
+    """Both, with as many candidates together as one alone, where they are ranked by evidence."""
+    both = (memories, turns)
+    if not (memories.is_ranked and turns.is_ranked):
+        return both
+    cosines = [np.array([cosine for _, cosine in found.nearest]) for found in both]
+    words = [_shares_of_most(found) for found in both]
+    own = shares(query.pool_size, (cosines[0], cosines[1]), (words[0], words[1]))
+    return [replace(found, context=replace(found.context, share=share)) for found, share in zip(both, own, strict=True)]
+
+
+def _shares_of_most(found: _Found) -> np.ndarray:
+    """(n,) BM25 of what was found by words, as shares of the most that the query can score in these indexes."""
+    query, words = found.context.query, found.context.words
+    most = words.ceiling(query.matter, query.filter.namespace) or 1.0
+    return np.array([score for _, score in found.keywords]) / most
+
+
+def _scored(found: _Found) -> RankedRecords:
+    """The candidates, scored.
 
     With tokens, or where nothing is embedded, they are ranked by evidence (`ranking/weights`); else, or with weights,
     by reciprocal-rank fusion. What is not embedded yet stands among what is where its words put it.
     """
-    size, vector = query.pool_size, query.vector
-    with indexes.searching():
-        records, words, space = indexes.records, indexes.words, indexes.space(query.space)
-        records.follow_relations(cursor)  # what was merged is one cluster
-        name = query.space or ("" if indexes.model is None else indexes.model.space)
-        context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records, name)
-        neighbours = _NO_MATCHES if vector is None else context.nearest(vector, size)
-        has_tokens = query.tokens is not None and space.has_tokens
-        can_rank = space is indexes.space() and (has_tokens or not neighbours.matches)
-        is_ranked = query.weights is None and (vector is None or can_rank)
-        depth = KEYWORD_DEPTH if is_ranked else size
-        if prefetched is not None and depth <= KEYWORD_DEPTH and (vector is not None or words.is_ready):
-            keywords = prefetched
-        else:
-            keywords = words.search(cursor, query.matter, context.allowed, depth, alone=vector is None)
-        floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
-        nearest = [match for match in neighbours.matches if match[1] >= floor]
-        matched = context.distinct(keywords.matches[:depth])
-        if is_ranked:
-            scored = rank(context, nearest, matched)
-        else:
-            weights = WEIGHTS if query.weights is None else query.weights
-            scored = fuse_ranks(context, nearest, matched, weights)
-        scored = newest_first(scored, context)
-        fits = neighbours.fits | keywords.fits | scored.fits
-        return RankedRecords(context, replace(scored, fits=fits), lambda read: read(cursor))
+    context, weights = found.context, found.context.query.weights
+    if found.is_ranked:
+        scored = rank(context, found.nearest, found.keywords)
+    else:
+        scored = fuse_ranks(context, found.nearest, found.keywords, WEIGHTS if weights is None else weights)
+    scored = newest_first(scored, context)
+    fits = found.fits | scored.fits
+    return RankedRecords(context, replace(scored, fits=fits), lambda read: read(context.cursor))
 
 
 def _degraded(indexes: IndexSet, query: Query) -> str | None:

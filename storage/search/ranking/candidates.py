@@ -5,6 +5,7 @@ Around them are their relations, their neighbours in sessions, and the records o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -42,7 +43,8 @@ class Candidates:
 def gather_candidates(context: SearchContext, nearest: Matches, keywords: Matches) -> Candidates:
     """Collect what may answer the query. `nearest` and `keywords` are what the vector and the keyword side find."""
     dates = named_dates(context.query.text)
-    sides = allowed_sides(context.allowed, nearest, keywords[: context.query.pool_size])
+    nearest = nearest[: _part(context.query.pool_size, context.share.vector)]
+    sides = allowed_sides(context.allowed, nearest, keywords[: _part(context.query.pool_size, context.share.keyword)])
     seeds = best_of_sides(sides)
     sides["graph"] = related(context, seeds)[: context.query.pool_size]
     labels = _labels(context, sides, nearest, keywords, _recorded_at(context, dates))
@@ -98,17 +100,23 @@ def _labels(
 
     They are the best of each side, some neighbours of these, and whole sessions.
     """
-    timelines, query = context.records.timelines, context.query
-    around = timelines.around(
-        dict.fromkeys(label for label, _ in (*nearest[:EXPANDED_MATCHES], *keywords[:EXPANDED_MATCHES]))
+    timelines, query, share = context.records.timelines, context.query, context.share
+    expanded = (
+        *nearest[: _part(EXPANDED_MATCHES, share.vector)],
+        *keywords[: _part(EXPANDED_MATCHES, share.keyword)],
     )
-    chosen = [label for label, _ in (*nearest, *keywords[: query.pool_size], *sides["graph"])]
+    around = timelines.around(dict.fromkeys(label for label, _ in expanded))
+    chosen = [label for label, _ in (*nearest, *keywords[: _part(query.pool_size, share.keyword)], *sides["graph"])]
     chosen += [*dated, *query.candidates]
     if query.sessions:
         best = (label for pair in zip_longest(nearest, keywords) for label, _ in filter(None, pair))
         chosen += timelines.together([*dated, *best], query.sessions)
     allowed = context.allowed.of(np.unique(np.concatenate([np.array(chosen, np.int64), around.labels])))
     return np.unique(context.representatives(allowed))
+
+
+def _part(count: int, share: float) -> int:
+    return math.ceil(count * share)
 
 
 def _parents(labels: np.ndarray, seeds: Sequence[int], graph: Sequence[tuple[int, float]]) -> np.ndarray:

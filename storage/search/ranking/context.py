@@ -10,6 +10,7 @@ import numpy as np
 
 from storage.search.query import Query
 from storage.search.ranking.distinct import nearest_clusters
+from storage.search.ranking.pool import WHOLE, Share
 from storage.search.ranking.weights import Parts
 from storage.search.records.filter_cache import AllowList
 from storage.search.records.matches import DocumentMatches, Matches
@@ -23,7 +24,10 @@ Sides = dict[str, Sequence[tuple[int, float]]]
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """A query with what it is answered from, and the records that its filter leaves. `space_name`: of the space."""
+    """A query with what it is answered from, and the records that its filter leaves. `space_name`: of the space.
+
+    `share`: of the pool of candidates, where other indexes are searched too.
+    """
 
     cursor: duckdb.DuckDBPyConnection
     query: Query
@@ -32,6 +36,7 @@ class SearchContext:
     space: Space
     records: Records
     space_name: str = ""
+    share: Share = WHOLE
 
     @property
     def with_excerpts(self) -> bool:
