@@ -13,6 +13,7 @@ import pytest
 
 from mcp_ingress.toolsets.memory.resources.memory import find_text
 from processors.embedding.hashing import HashingEmbedder
+from processors.embedding.model import Embedder
 from processors.memory.reembedding import SLICE_TURNS, Missing, facts_of, lacking_turns, missing_labels, read_texts
 from processors.memory.registry import CATEGORIES, ENDED, PRIVATE, ROLES, STORED_TEXTS, TAGS, TEXTS, texts_to_embed
 from processors.memory.stages.embed import encode_texts
@@ -58,8 +59,8 @@ def line(number: int, text: str, *, role: str = "user", session_id: str = "s", n
 class Node(SmallNode):
     """A node with an embedder, to which sessions are imported."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(home, EMBEDDER)
+    def __init__(self, home: Path, embedder: Embedder | None = EMBEDDER) -> None:
+        super().__init__(home, embedder)
 
     def _derive(self, logged: LoggedEvent) -> None:
         super()._derive(logged)
@@ -76,7 +77,8 @@ class Node(SmallNode):
         embedded: list[str] = []
         for _ in range(most):
             cursor = self.store.database.cursor()
-            labels, _ = lacking_turns(cursor, EMBEDDER.info.space, sorted(self.indexes.unsearched))
+            assert self.embedder is not None
+            labels, _ = lacking_turns(cursor, self.embedder.info.space, sorted(self.indexes.unsearched))
             if not len(labels):
                 break
             with reading(cursor, CAPTURED):
@@ -86,8 +88,9 @@ class Node(SmallNode):
         return embedded
 
     def publish_vectors(self, turns: Sequence[Missing], *, of_turns: bool) -> None:
-        encoded = encode_texts(EMBEDDER, list({turn.text for turn in turns}))
-        for group in facts_of(EMBEDDER.info, "filling", turns, encoded, RECORD_BYTES, of_turns=of_turns):
+        assert self.embedder is not None
+        encoded = encode_texts(self.embedder, list({turn.text for turn in turns}))
+        for group in facts_of(self.embedder.info, "filling", turns, encoded, RECORD_BYTES, of_turns=of_turns):
             records = encode_batches(DERIVED.name, lambda some: some[0], group, RECORD_BYTES)
             self.process([self.store.record(record) for record in records])
 

@@ -20,7 +20,8 @@ def related(node: SmallNode, record_id: str, namespace: str = "default") -> list
         "WHERE record_id = ?",
         [record_id],
     ).fetchall()
-    found = find_related(cursor, node.indexes, namespace, [SearchHit(*row) for row in rows])
+    hits = [SearchHit(*row) for row in rows]
+    found = find_related(cursor, node.indexes, namespace, hits, node.services.may_hold)
     return [(neighbour["type"], neighbour["id"]) for neighbour in found[record_id]]
 
 

@@ -32,6 +32,7 @@ from processors.memory.reembedding import (
     slices,
 )
 from processors.memory.stages.embed import encode_or_probe, encode_passages, encode_texts
+from storage.append_only import counts
 from storage.search.captured import CAPTURED, reading
 from storage.search.records.passages import Passage, split_passages
 from streams.codec import encode_batches
@@ -44,6 +45,7 @@ from thalweg.process.running import Running
 
 SLICE_PASSAGES = 32
 """About half a second of one core."""
+_TABLES_OF_TURNS = "turns", "turn_embeddings", "embedding_failures"
 NOT_APPLIED = "its vectors were published and not applied; `thalweg dlq list` says why"
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -65,6 +67,8 @@ class Filling:
         """How many long texts lacked passages at the last look."""
         self.turns = 0
         """How many turns lacked vectors at the last look."""
+        self._whole: tuple[str, list[str], tuple[int, ...]] | None = None
+        """What was looked at, and the rows of its tables, when no turn lacked a vector: until these change none does."""
         self._published: set[tuple[str, str]] = set()
         """The turns of the last slice: those that still lack a vector were not applied."""
 
@@ -113,7 +117,11 @@ class Filling:
 
         Of a long turn the passages that come with the whole are embedded, the others are found by their words.
         """
+        seen = row["space"], list(unsearched), await self._read(lambda cursor: counts(cursor, *_TABLES_OF_TURNS))
+        if seen == self._whole:
+            return False  # to look for some among 100,000 takes 15 ms, every second
         labels, self.turns = await self._read(lambda cursor: lacking_turns(cursor, row["space"], unsearched))
+        self._whole = None if len(labels) else seen
         captured = self._running.store.indexes.turns
         if not len(labels) or captured is None or not captured.is_idle:
             return False

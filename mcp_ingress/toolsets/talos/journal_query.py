@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC
 from typing import Any
 
@@ -28,17 +29,18 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     limit = checked_limit(arguments.get("limit", 10))
     chosen = search_filter(call.namespace, arguments)
     is_fresh = await call.fresh("extract", vectors=True)
-    found, related = await call.search(query, chosen, limit, _search_with_related)
+    run = functools.partial(_search_with_related, call)
+    found, related = await call.search(query, chosen, limit, run)
     results = [_shown(hit) | {"related": related[hit.record_id]} for hit in found.hits]
     return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
 
 
 def _search_with_related(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None
+    call: Call, cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None
 ) -> tuple[SearchResult, dict[str, list[dict[str, str]]]]:
     """The search, and the neighbours of each hit by its id: one turn on a reader thread instead of two."""
     found = search(cursor, indexes, query, prefetched)
-    return found, find_related(cursor, indexes, query.filter.namespace, found.hits)
+    return found, find_related(cursor, indexes, call.namespace, found.hits, call.services.may_hold)
 
 
 def _shown(hit: SearchHit) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -159,20 +159,25 @@ def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_
 
 
 def find_related(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[SearchHit]
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    namespace: str,
+    hits: Sequence[SearchHit],
+    may_hold: Callable[[str, tuple[str, ...]], bool] = lambda table, key: True,
 ) -> dict[str, list[dict[str, str]]]:
     """The live neighbours of each record, one hop away, at most ten, sessions first.
 
     Each is `{"type": label, "id": id}`. An edge counts where both of its ends exist; those of a merged record
     are its cluster's. A journal entry's neighbours are its session and what was found in it, a pattern's the sessions
-    that showed it.
+    that showed it. `may_hold`: False of a table and a primary key that the store surely has no row for.
     """
     ends = {hit.record_id: _ends(cursor, indexes, namespace, hit) for hit in hits}
     for kind, source in _SESSIONS_OF.items():
         if ids := [hit.record_id for hit in hits if hit.kind == kind]:
             for record_id, session_id in cursor.execute(source, [namespace, ids]).fetchall():
                 ends[record_id].setdefault(session_id)
-    unknown = {end for some in ends.values() for end, label in some.items() if label is None}
+    unlabelled = {end for some in ends.values() for end, label in some.items() if label is None}
+    unknown = [end for end in unlabelled if may_hold("talos_sessions", (namespace, end))]
     sessions = _sessions(cursor, indexes, namespace, sorted(unknown))
     related: dict[str, list[dict[str, str]]] = {}
     for record_id, some in ends.items():
