@@ -82,12 +82,12 @@ def ranked(
     degraded = _degraded(indexes, query)
     if (turns := turns_asked(indexes, query)) is None:
         with indexes.searching():
-            return RankedList(_scored(_found(cursor, indexes, query, memories)), degraded=degraded)
+            return RankedList(_scored(_find(cursor, indexes, query, memories)), degraded=degraded)
     is_whole = turns.catch_up(CATCH_UP_S)
 
     def both(own: duckdb.DuckDBPyConnection) -> tuple[RankedRecords, RankedRecords]:
         with indexes.searching():
-            found = _found(cursor, indexes, query, memories), _found(own, turns, query, of_turns)
+            found = _find(cursor, indexes, query, memories), _find(own, turns, query, of_turns)
             of_memories, said = (_scored(some) for some in _sharing(query, *found))
             return of_memories, replace(said, run=turns.cursors.run)
 
@@ -96,7 +96,7 @@ def ranked(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Sides:
     """What the sides of memories, or of turns, have found, and how it is to be ranked.
 
     `keywords` are all that count as evidence. `fits`: as those of `Scored`.
@@ -109,9 +109,9 @@ class _Found:
     fits: dict[int, int]
 
 
-def _found(
+def _find(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
-) -> _Found:
+) -> _Sides:
     """What the sides find, one match for each cluster."""
     size, vector = query.pool_size, query.vector
     records, words, space = indexes.records, indexes.words, indexes.space(query.space)
@@ -130,10 +130,10 @@ def _found(
     floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
     nearest = [match for match in neighbours.matches if match[1] >= floor]
     matched = context.distinct(keywords.matches[:depth])
-    return _Found(context, nearest, matched, is_ranked, neighbours.fits | keywords.fits)
+    return _Sides(context, nearest, matched, is_ranked, neighbours.fits | keywords.fits)
 
 
-def _sharing(query: Query, memories: _Found, turns: _Found) -> Sequence[_Found]:
+def _sharing(query: Query, memories: _Sides, turns: _Sides) -> Sequence[_Sides]:
     """Both, with as many candidates together as one alone, where they are ranked by evidence."""
     both = (memories, turns)
     if not (memories.is_ranked and turns.is_ranked):
@@ -144,14 +144,14 @@ def _sharing(query: Query, memories: _Found, turns: _Found) -> Sequence[_Found]:
     return [replace(found, context=replace(found.context, share=share)) for found, share in zip(both, own, strict=True)]
 
 
-def _shares_of_most(found: _Found) -> np.ndarray:
-    """(n,) BM25 of what was found by words, as shares of the most that the query can score in these indexes."""
+def _shares_of_most(found: _Sides) -> np.ndarray:
+    """(n,) scores of what words found, as shares of the most that the query can score."""
     query, words = found.context.query, found.context.words
     most = words.ceiling(query.matter, query.filter.namespace) or 1.0
     return np.array([score for _, score in found.keywords]) / most
 
 
-def _scored(found: _Found) -> RankedRecords:
+def _scored(found: _Sides) -> RankedRecords:
     """The candidates, scored.
 
     With tokens, or where nothing is embedded, they are ranked by evidence (`ranking/weights`); else, or with weights,

@@ -68,7 +68,7 @@ class Filling:
         self.turns = 0
         """How many turns lacked vectors at the last look."""
         self._whole: tuple[str, list[str], tuple[int, ...]] | None = None
-        """What was looked at, and the rows of its tables, when no turn lacked a vector: until these change none does."""
+        """Space, namespaces left out and rows of the tables at the last look that found no turn without a vector."""
         self._published: set[tuple[str, str]] = set()
         """The turns of the last slice: those that still lack a vector were not applied."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which part of a pool of candidates is these indexes' own, 0 to 1, of the vector and of the keyword side."""
+    """The part of a pool of candidates that is these indexes' own, 0 to 1, for each side."""
 
     vector: float = 1.0
     keyword: float = 1.0
