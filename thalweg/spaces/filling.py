@@ -72,11 +72,20 @@ class Filling:
         self._published: set[tuple[str, str]] = set()
         """The turns of the last slice: those that still lack a vector were not applied."""
 
-    async def fill(self, row: Row, embedder: Embedder, *, enough: int) -> bool:
-        """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end."""
+    async def repair(self, row: Row, embedder: Embedder) -> bool:
+        """Embed the texts that a live space lacks now. True at the end. What comes meanwhile is the stage's."""
+        labels, _ = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
+        return await self.fill(row, embedder, among=labels)
+
+    async def fill(self, row: Row, embedder: Embedder, *, enough: int = 0, among: np.ndarray | None = None) -> bool:
+        """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end.
+
+        `among`: no others than these.
+        """
         before = np.empty(0, np.int64)
         while True:
             labels, count = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
+            labels = labels if among is None else np.intersect1d(labels, among)
             again = np.intersect1d(labels, before)
             for some in await self._slices(again):
                 await self._give_up(row, embedder, await self._texts(some), NOT_APPLIED)

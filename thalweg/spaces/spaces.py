@@ -162,7 +162,7 @@ class Spaces:
         # a store that is replayed seems to lack what comes later
         await self._job.wait_applied(Freshness(await running.log.end_offsets([DERIVED.name])))
         assert running.embedder is not None
-        filled = self._filling.fill(row, running.embedder, enough=0)
+        filled = self._filling.repair(row, running.embedder)
         await self._job.while_wanted(filled, lambda: self._is_in(row["space"], "live"))
         self._repaired = row["space"], foreign
 

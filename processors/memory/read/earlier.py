@@ -79,7 +79,7 @@ def nearest_memories(
 
     `toolset`: only memories of this one.
     The index is read once for all; where records of other namespaces, or passages, take the places of a namespace's
-    own, it is read again for this one alone.
+    own, it is read again for this one alone. Several texts are background work, which gives way after each.
     """
     if not texts:
         return []
@@ -95,8 +95,9 @@ def nearest_memories(
             [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
             close = [match for match in matches if match[1] >= LEAST_COSINE]
             own = _read(cursor, indexes, namespace, close, toolset)
-            indexes.yield_to_callers()
         found.append(own)
+        if len(texts) > 1:
+            indexes.yield_to_callers()
     return found
 
 
