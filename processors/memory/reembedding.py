@@ -13,10 +13,12 @@ import numpy as np
 from processors.embedding.model import ModelInfo
 from processors.memory.registry import NOT_EMBEDDED, STORED_TEXTS
 from processors.memory.vector_facts import embedded_by, items_of, passages_of, split_fact
+from storage.reader import documents_since
 from storage.search.records.passages import EMBEDDED_PASSAGES, Passage
 from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label
+from streams.positions import Partition
 
 SOURCE = "thalweg:reembed"
 _WANTED = """
@@ -107,6 +109,14 @@ def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.nda
         cut[-1].append(label)
         chars += length
     return [np.array(some, np.int64) for some in cut]
+
+
+def lacking_before(cursor: duckdb.DuckDBPyConnection, space: str, reached: Mapping[Partition, int]) -> np.ndarray:
+    """As the labels of `missing_labels`, of texts before these offsets of the log."""
+    since = documents_since(reached)
+    later = f"SELECT label FROM documents WHERE {since.sql}"
+    behind = np.asarray(cursor.execute(later, since.parameters).fetchnumpy()["label"], np.int64)
+    return np.setdiff1d(missing_labels(cursor, space)[0], behind)
 
 
 def lacking_turns(cursor: duckdb.DuckDBPyConnection, space: str, unsearched: Sequence[str]) -> tuple[np.ndarray, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from processors.memory.reembedding import (
     fact_of_failure,
     facts_of,
     facts_of_passages,
+    lacking_before,
     lacking_turns,
     missing_labels,
     missing_passages,
@@ -40,6 +41,7 @@ from streams.errors import RecordRefused, Unavailable
 from streams.events import Event
 from streams.failpoints import hit
 from streams.log.base import RECORD_BYTES
+from streams.positions import Partition
 from streams.topics import DERIVED
 from thalweg.process.running import Running
 
@@ -72,10 +74,16 @@ class Filling:
         self._published: set[tuple[str, str]] = set()
         """The turns of the last slice: those that still lack a vector were not applied."""
 
-    async def repair(self, row: Row, embedder: Embedder) -> bool:
-        """Embed the texts that a live space lacks now. True at the end. What comes meanwhile is the stage's."""
-        labels, _ = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
-        return await self.fill(row, embedder, among=labels)
+    async def repair(self, row: Row, embedder: Embedder, reached: Mapping[Partition, int]) -> bool:
+        """Embed the texts before these offsets that a live space lacks. True at the end.
+
+        What follows is the stage's: it would be embedded twice.
+        """
+
+        def look(cursor: duckdb.DuckDBPyConnection) -> np.ndarray:
+            return lacking_before(cursor, row["space"], reached)
+
+        return await self.fill(row, embedder, among=await self._read(look))
 
     async def fill(self, row: Row, embedder: Embedder, *, enough: int = 0, among: np.ndarray | None = None) -> bool:
         """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end.

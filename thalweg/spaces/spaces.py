@@ -158,11 +158,12 @@ class Spaces:
         """Embed what another model embedded: before a switch was known, or by a process of other settings."""
         running = self._running
         foreign = running.store.indexes.spaces.vectors_of_other_models
-        await self._job.wait_applied(Freshness(await running.log.end_offsets([MEMORY.name])), ["embed"])
+        reached = await running.log.end_offsets([MEMORY.name, DERIVED.name])
+        await self._job.wait_applied(Freshness(reached).on_topic(MEMORY.name), ["embed"])
         # a store that is replayed seems to lack what comes later
         await self._job.wait_applied(Freshness(await running.log.end_offsets([DERIVED.name])))
         assert running.embedder is not None
-        filled = self._filling.repair(row, running.embedder)
+        filled = self._filling.repair(row, running.embedder, reached)
         await self._job.while_wanted(filled, lambda: self._is_in(row["space"], "live"))
         self._repaired = row["space"], foreign
 
