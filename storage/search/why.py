@@ -101,7 +101,10 @@ def _explain(
     if superseded and not sides:
         return replace(found, verdict="superseded", reasons=(superseded,))
     floor = MIN_COSINE_RANKED if any("late" in hit.sides for hit in wide.hits) else MIN_COSINE
-    reasons = (*_beyond(sides, pool), *_vector_reason(query.vector, cosine, sides, indexes, floor))
+    reasons = (
+        *_beyond(sides, pool, with_turns=query.with_turns),
+        *_vector_reason(query.vector, cosine, sides, indexes, floor),
+    )
     reasons += tuple(_other_reasons(query.matter, stored, sides))
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
 
@@ -228,13 +231,15 @@ def _superseded(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: st
     return f"It was superseded by {row[0]}." if row[0] else "It is not held any more."
 
 
-def _beyond(sides: Mapping[str, tuple[int, float]], pool: int) -> list[str]:
+def _beyond(sides: Mapping[str, tuple[int, float]], pool: int, *, with_turns: bool) -> list[str]:
     """What the sides would have said of it, had they been looked into deeper."""
-    beyond = f"beyond the {pool} that are looked at"
-    return [
-        f"On the {side} side it is number {rank}, {'' if rank > pool else 'reached only through what lies '}{beyond}."
-        for side, (rank, _) in sides.items()
-    ]
+
+    def where(rank: int) -> str:
+        if rank <= pool and with_turns:
+            return f"and of memories and turns together the best {pool} are looked at"
+        return f"{'' if rank > pool else 'reached only through what lies '}beyond the {pool} that are looked at"
+
+    return [f"On the {side} side it is number {rank}, {where(rank)}." for side, (rank, _) in sides.items()]
 
 
 def _vector_reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from storage.search.query import Query
 from storage.search.ranking.pool import WHOLE, Share, shares
 from storage.search.records.filter import Filter
 from storage.search.search import ranked
+from storage.search.why import explain
 from tests.search.test_captured import Node, line
 
 NOTHING = np.empty(0)
@@ -81,3 +83,15 @@ async def test_turns_that_are_far_from_the_question_take_no_memory_its_place(nod
     alone = ranked(cursor, node.indexes, asked(node, text, with_turns=False)).read(10)
     both = ranked(cursor, node.indexes, asked(node, text, with_turns=True)).read(10)
     assert [hit.text for hit in both] == [hit.text for hit in alone]
+
+
+async def test_why_says_of_a_memory_behind_many_turns_that_both_are_looked_at_together(node: Node) -> None:
+    answer = await node.call("belief_create", content="A gauge hangs in the hall.")
+    turns = [f"Gauge {number} of the weir drifts." for number in range(60)]
+    node.capture(*(line(number, text, session_id=f"s{number}") for number, text in enumerate(turns)))
+    node.fill(2)
+    question = replace(asked(node, "which gauge of the weir drifts?", with_turns=True), pool=None)
+    found = explain(node.store.database.cursor(), node.indexes, question, answer["belief"]["id"])
+    assert found.verdict == "outranked" and found.place is None
+    together = "and of memories and turns together the best 50 are looked at."
+    assert f"On the vector side it is number 1, {together}" in found.reasons
