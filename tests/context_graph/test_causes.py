@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from processors.context_graph.read.causes import CauseFinder
 from processors.context_graph.read.edges import read_edges
+from processors.context_graph.read.fingerprints import FingerprintReader
+from processors.context_graph.read.memory_texts import FingerprintCache
 from processors.context_graph.rules.cause_links import KNOWN, REVERSED, UNKNOWN, asymmetric_similarity
 from processors.context_graph.rules.causes import MAX_CHARS, MAX_STATEMENTS, read_causes
 from processors.context_graph.rules.edges import Edge
@@ -159,6 +163,7 @@ def writer(node: ModelNode, request: pytest.FixtureRequest) -> _Writer:
     return _Writer(node, request.node.name)
 
 
+IDS = "SELECT memory_id FROM context_memories WHERE namespace = ?"
 CERTIFICATE = "The TLS certificate of the login service expired on Sunday."
 LOGINS = "Logins failed all night because the certificate of the login service had expired."
 TICKETS = "Support received 240 tickets on Monday, since logins had failed all night."
@@ -215,3 +220,22 @@ async def test_a_repeat_publishes_the_same_fact_and_a_redelivery_too(writer: _Wr
     again = event.changed(id="once more")
     [position] = await writer.node.publish([encode(MEMORY.name, again)])
     assert writer.facts(logged(position, again)) == [], "the content is stored once"
+
+
+async def test_a_memory_that_states_nothing_is_compared_with_those_that_do_and_nothing_is_lost(
+    writer: _Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(5)
+    things = ("certificate", "login service", "cache", "edge proxy", "disk", "queue")
+    for number in range(40):
+        one, other = chance.sample(things, 2)
+        broke = f"the {one} of host {number % 5} broke on Sunday night"
+        stalled, calm = f"The {other} stalled because {broke}.", f"The {other} did not stall because {broke}."
+        await writer.store(chance.choice((f"{broke.capitalize()}.", stalled, calm)))
+    node, cursor = writer.node, writer.node.store.database.cursor()
+    reader = FingerprintReader(cursor, node.indexes, node.embedder, FingerprintCache(0), writer.namespace)
+    ids = [identity for (identity,) in node.store.sql(IDS, writer.namespace)]
+    few = [CauseFinder(reader).links(identity) for identity in ids]
+    monkeypatch.setattr(CauseFinder, "_stating", lambda self, labels: set(labels))
+    assert few == [CauseFinder(reader).links(identity) for identity in ids]
+    assert sum(map(len, few)) > 10

@@ -23,6 +23,7 @@ from processors.context_graph.rules.cause_links import (
     tells,
     told_by,
 )
+from processors.context_graph.rules.causes import read_causes
 from processors.context_graph.rules.memories import TOOLSET
 from storage.search.question import matter_of
 from storage.search.records.filter import Filter
@@ -61,6 +62,8 @@ class CauseFinder:
         self._rarity: dict[str, float] = {}
         self._texts: dict[int, tuple[Place, CausalText]] = {}
         """By label those that were read last."""
+        self._states: dict[int, bool] = {}
+        """By label whether a memory states a cause or an effect."""
 
     def links(self, memory_id: str) -> list[CausalLink]:
         """The links of a memory with those before it, and the denials of what was linked. None without token vectors.
@@ -88,7 +91,7 @@ class CauseFinder:
     def _links(self, place: Place, own: CausalText) -> list[CausalLink]:
         texts = [own.text, *(own.text[slice(*claim.where)] for claim in own.claims[:MOST_CLAIMS])]
         near = self._near(place[1]) | self._with_words(texts[:1], NEAR) | self._with_words(texts[1:], NEAR_CLAIM)
-        others = self._earlier(near, place)
+        others = self._earlier(near if own.claims or own.denials else self._stating(near), place)
         found = [*self._by_own(own, others), *self._by_others(own, others, place), *self._denied(own, others)]
         best: dict[tuple[str, str], CausalLink] = {}
         for one in sorted(found, key=lambda one: (-one.confidence, -one.similarity)):
@@ -139,6 +142,16 @@ class CauseFinder:
         words, cursor = self._reader.indexes.words, self._reader.cursor
         matches = (words.search(cursor, text, self._allowed, most, alone=False).matches for text in texts)
         return {label for found in matches for label, _ in found}
+
+    def _stating(self, labels: Iterable[int]) -> set[int]:
+        """Those that state causes.
+
+        No others bear on a memory that states nothing, and to read the tokens of all takes longest.
+        """
+        unread = [label for label in labels if label not in self._states]
+        for label, row in self._reader.indexes.records.documents.rows(self._reader.cursor, unread).items():
+            self._states[label] = bool(read_causes(row.text).statements)
+        return {label for label in labels if self._states.get(label)}
 
     def _earlier(self, labels: Iterable[int], place: Place) -> list[CausalText]:
         """The memories with these labels that were on the log before."""
