@@ -14,14 +14,11 @@ from streams.codec import decode
 from streams.log.base import Outgoing
 from streams.positions import Position
 from streams.topics import MEMORY
-from tests.context_graph.sleeper import Sleeper
+from tests.context_graph.sleeper import Sleeper, awake
 from tests.patience import PATIENCE_S
-from tests.schema import migrated_home
 from tests.talos.embedding_node import EmbeddingNode
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
-from thalweg.process.node import Node
-from thalweg.settings import Settings
 
 
 class ModelNode(SmallNode):
@@ -70,7 +67,5 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 @pytest.fixture
 async def sleeper(tmp_path: Path) -> AsyncIterator[Sleeper]:
-    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="hashing", partitions=1))
-    await node.start()
-    yield Sleeper(node)
-    await node.stop()
+    async with awake(tmp_path / "home") as sleeper:
+        yield sleeper

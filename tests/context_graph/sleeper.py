@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from mcp_ingress.activity import Activity
@@ -17,7 +19,9 @@ from streams.events import Event, event_types
 from streams.positions import Freshness, Partition
 from streams.topics import DERIVED
 from tests.patience import SOON_S
+from tests.schema import migrated_home
 from thalweg.process.node import Node
+from thalweg.settings import Settings
 
 
 class Sleeper:
@@ -90,3 +94,12 @@ class Sleeper:
     @property
     def dreams(self) -> Dreams:
         return self.node.running.services.part(Dreams)
+
+
+@asynccontextmanager
+async def awake(home: Path) -> AsyncIterator[Sleeper]:
+    """A node that has just started on this directory, until the block ends."""
+    node = Node(Settings(home=migrated_home(home), embedder="hashing", partitions=1))
+    await node.start()
+    yield Sleeper(node)
+    await node.stop()

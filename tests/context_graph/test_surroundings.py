@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,9 +32,6 @@ from tests.context_graph.test_co_recall import recalls
 from tests.context_graph.test_dreams import Sleeper
 from tests.patience import SOON_S
 from tests.processors.harness import Store, event
-from tests.schema import migrated_home
-from thalweg.process.node import Node
-from thalweg.settings import Settings
 
 CHAT = ("Where shall we meet?", "At the old harbour.", "When does the tide turn?", "At nine.", "Then I bring bread.")
 
@@ -144,14 +139,6 @@ def test_the_vectors_in_memory_follow_the_table_space_by_space() -> None:
         assert np.isnan(cosines[document_label("default", "c")]), "no dream has made it"
         assert np.isnan(view["wide"].similarities(query, labels)).all(), "the query is of another model"
     assert follower.view(cursor, "elsewhere") == {}
-
-
-@pytest.fixture
-async def sleeper(tmp_path: Path) -> AsyncIterator[Sleeper]:
-    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="hashing", partitions=1))
-    await node.start()
-    yield Sleeper(node)
-    await node.stop()
 
 
 MADE = "SELECT memory_id, dream_id, vector FROM context_surroundings ORDER BY memory_id"
