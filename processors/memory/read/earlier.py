@@ -19,6 +19,7 @@ from processors.memory.rules.translation import in_known_words
 from storage.reader import documents_since
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter, resolve
+from storage.search.records.hits import SearchHit
 from storage.search.records.matches import Matches
 from storage.search.records.passages import is_long
 from storage.search.vectors.space import Space
@@ -87,14 +88,15 @@ def nearest_memories(
     labels: dict[str, np.ndarray] = {}
     asked = () if toolset is None else (toolset,)
     found: list[list[Memory]] = []
+    rows = _Rows(cursor, indexes)
     for (namespace, vector), matches in zip(texts, near, strict=True):
-        own = _read(cursor, indexes, namespace, matches, toolset)
+        own = rows.memories(namespace, matches, toolset)
         if len(own) < len(matches) == NEAREST:
             if namespace not in labels:
                 labels[namespace] = resolve(cursor, Filter(namespace, toolsets=asked, exclude_merged=False))
             [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
             close = [match for match in matches if match[1] >= LEAST_COSINE]
-            own = _read(cursor, indexes, namespace, close, toolset)
+            own = rows.memories(namespace, close, toolset)
         found.append(own)
         if len(texts) > 1:
             indexes.yield_to_callers()
@@ -133,13 +135,23 @@ def read_all_ended(cursor: duckdb.DuckDBPyConnection, namespace: str) -> frozens
     return None if len(rows) > MOST_ENDED else frozenset(record_id for (record_id,) in rows)
 
 
-def _read(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, matches: Matches, toolset: str | None
-) -> list[Memory]:
-    """Those of the matches that are the namespace's own, and of this toolset where it is named."""
-    hits = indexes.records.documents.hits(cursor, namespace, [label for label, _ in matches])
-    return [
-        Memory(label, hit.record_id, hit.kind, hit.text, hit.created_at, cosine)
-        for label, cosine in matches
-        if (hit := hits.get(label)) is not None and toolset in (None, hit.toolset)
-    ]
+class _Rows:
+    """Rows of memories, each read once.
+
+    Texts that are written one after the other have neighbours in common.
+    """
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, indexes: IndexSet) -> None:
+        self._cursor, self._documents = cursor, indexes.records.documents
+        self._hits: dict[tuple[str, int], SearchHit] = {}
+
+    def memories(self, namespace: str, matches: Matches, toolset: str | None) -> list[Memory]:
+        """Those of the matches that are the namespace's own, and of this toolset where it is named."""
+        unread = [label for label, _ in matches if (namespace, label) not in self._hits]
+        read = self._documents.hits(self._cursor, namespace, unread)
+        self._hits |= {(namespace, label): hit for label, hit in read.items()}
+        return [
+            Memory(label, hit.record_id, hit.kind, hit.text, hit.created_at, cosine)
+            for label, cosine in matches
+            if (hit := self._hits.get((namespace, label))) is not None and toolset in (None, hit.toolset)
+        ]
