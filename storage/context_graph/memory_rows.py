@@ -14,6 +14,7 @@ import duckdb
 
 from storage.search.records.row_store import RowStore, Shown
 from storage.writer import Row
+from streams.ids import document_label
 
 
 class MemoryRow(NamedTuple):
@@ -27,7 +28,7 @@ class MemoryRow(NamedTuple):
     namespace: str
 
 
-SHOWN = Shown("context_memories", MemoryRow, MemoryRow._fields)
+SHOWN = Shown("context_memories", MemoryRow)
 
 
 class MemoryRows:
@@ -47,7 +48,8 @@ class MemoryRows:
         self._rows.keep({row["label"]: MemoryRow(*(row[name] for name in MemoryRow._fields)) for row in fresh})
         self._rows.changed(row["label"] for row in changed)
 
-    def read(self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Iterable[int]) -> dict[int, MemoryRow]:
-        """label -> its row, of those that are memories of the namespace."""
+    def read(self, cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Iterable[str]) -> dict[str, MemoryRow]:
+        """Memory id -> its row, of those that the namespace has."""
+        labels = {document_label(namespace, one): one for one in ids}
         rows = self._rows.read(cursor, labels)
-        return {label: row for label, row in rows.items() if row.namespace == namespace}
+        return {labels[label]: row for label, row in rows.items() if row.namespace == namespace}

@@ -140,7 +140,7 @@ def _sharing(query: Query, memories: _Sides, turns: _Sides) -> Sequence[_Sides]:
         return both
     cosines = [np.array([cosine for _, cosine in found.nearest]) for found in both]
     words = [_shares_of_most(found) for found in both]
-    own = shares(query.pool_size, (cosines[0], cosines[1]), (words[0], words[1]))
+    own = shares(query.pool_size, cosines, words)
     return [replace(found, context=replace(found.context, share=share)) for found, share in zip(both, own, strict=True)]
 
 

@@ -101,5 +101,7 @@ async def awake(home: Path) -> AsyncIterator[Sleeper]:
     """A node that has just started on this directory, until the block ends."""
     node = Node(Settings(home=migrated_home(home), embedder="hashing", partitions=1))
     await node.start()
-    yield Sleeper(node)
-    await node.stop()
+    try:
+        yield Sleeper(node)
+    finally:
+        await node.stop()

@@ -28,18 +28,16 @@ class Rows:
 
     def read(self, *ids: str, namespace: str = "default") -> list[MemoryRow]:
         """The rows of these memories; asserts that the table gives the same."""
-        labels = [document_label("default", one) for one in ids]
-        found = self.copy.read(self.cursor, namespace, labels)
-        assert found == MemoryRows().read(self.cursor, namespace, labels)
-        return [found[label] for label in labels if label in found]
+        found = self.copy.read(self.cursor, namespace, ids)
+        assert found == MemoryRows().read(self.cursor, namespace, ids)
+        return [found[one] for one in ids if one in found]
 
     def read_without_table(self, *ids: str) -> list[MemoryRow]:
         self.cursor.execute("BEGIN")
         self.cursor.execute("DELETE FROM context_memories")
         try:
-            labels = [document_label("default", one) for one in ids]
-            found = self.copy.read(self.cursor, "default", labels)
-            return [found[label] for label in labels if label in found]
+            found = self.copy.read(self.cursor, "default", ids)
+            return [found[one] for one in ids if one in found]
         finally:
             self.cursor.execute("ROLLBACK")
 
@@ -119,5 +117,5 @@ async def test_a_node_tells_its_rows_of_each_commit(sleeper: Sleeper) -> None:
     assert kept._rows._known([label])[label].content == TIDE
     [again] = await sleeper.remember(TIDE)
     assert again == one and kept._rows._known([label]) == {}
-    read = await running.store.reader.run(lambda cursor: kept.read(cursor, "default", [label]))
-    assert read[label].times == 2
+    read = await running.store.reader.run(lambda cursor: kept.read(cursor, "default", [one]))
+    assert read[one].times == 2

@@ -79,11 +79,8 @@ class Filling:
 
         What follows is the stage's: it would be embedded twice.
         """
-
-        def look(cursor: duckdb.DuckDBPyConnection) -> np.ndarray:
-            return lacking_before(cursor, row["space"], reached)
-
-        return await self.fill(row, embedder, among=await self._read(look))
+        lacking = await self._read(lambda cursor: lacking_before(cursor, row["space"], reached))
+        return await self.fill(row, embedder, among=lacking)
 
     async def fill(self, row: Row, embedder: Embedder, *, enough: int = 0, among: np.ndarray | None = None) -> bool:
         """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end.

@@ -150,11 +150,12 @@ def _search(
     ordered, behind = attended(reader, attention, near, asked)
     ordered, added = _corrected(reader, correction, ordered, call)
     hits = ordered[: query.limit]
-    memories = _read_memories(cursor, call, hits)
+    same = (identity for hit in hits for _, identity in hit.also)
+    memories = call.part(MemoryRows).read(cursor, call.namespace, [*(hit.record_id for hit in hits), *same])
     compared = _compared(reader, prepared, query, hits, nearness)
     paths = _paths(reader, [hit.record_id for hit in hits])
     rows = [
-        _shown(hit, nearness[hit.label], memories, call.namespace)
+        _shown(hit, nearness[hit.label], memories)
         | {"relevance": shown_probability(relevance[hit.label][1])}
         | compared[hit.record_id]
         | ({"correction": round(added[hit.record_id], 6)} if hit.record_id in added else {})
@@ -268,15 +269,9 @@ def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:
     return read_attention(cursor, call.namespace, session_id, moment(call)) if is_adjusted or is_broadcast else NEUTRAL
 
 
-def _read_memories(cursor: duckdb.DuckDBPyConnection, call: Call, hits: Sequence[SearchHit]) -> dict[int, MemoryRow]:
-    """By label the memories that were found, and those that state the same."""
-    also = (document_label(call.namespace, identity) for hit in hits for _, identity in hit.also)
-    return call.part(MemoryRows).read(cursor, call.namespace, [*(hit.label for hit in hits), *also])
-
-
-def _shown(hit: SearchHit, near: Nearness, memories: Mapping[int, MemoryRow], namespace: str) -> Row:
-    memory = memories[hit.label]
-    same = [memory, *(memories[document_label(namespace, identity)] for _, identity in hit.also)]
+def _shown(hit: SearchHit, near: Nearness, memories: Mapping[str, MemoryRow]) -> Row:
+    memory = memories[hit.record_id]
+    same = [memory, *(memories[identity] for _, identity in hit.also)]
     is_part = hit.passage is not None and hit.text.startswith(memory.content)
     return {
         "fingerprintId": hit.record_id,

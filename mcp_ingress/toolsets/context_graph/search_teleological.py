@@ -19,7 +19,7 @@ from mcp_ingress.toolsets.context_graph.profile_queries import GROUP_NUMBERS
 from mcp_ingress.toolsets.context_graph.reader import reader_of
 from mcp_ingress.toolsets.context_graph.recalls import leave_miss, leave_results
 from mcp_ingress.toolsets.context_graph.session_state import moment
-from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, read_contents, unknown_vector
+from mcp_ingress.toolsets.context_graph.vector_queries import StoredVector, find_vector, unknown_vector
 from processors.context_graph.read.attention import MODULATORS
 from processors.context_graph.read.goals import Purposes
 from processors.context_graph.read.state import read_levels
@@ -37,6 +37,7 @@ from processors.context_graph.rules.attention import near_enough
 from processors.context_graph.rules.fusion import confidences
 from processors.context_graph.rules.groups import GROUPS, VIEW_COUNT, named
 from processors.context_graph.rules.memories import TOOLSET, query_vector_id
+from storage.context_graph.memory_rows import MemoryRows
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -90,8 +91,8 @@ async def _searched(call: Call, asked: StoredVector, arguments: Mapping[str, Any
         reader = reader_of(call, cursor)
         found = compare(reader, question, query, prefetched, asked.memory_id, chosen)
         used, rows = _best(found, read_synergy(reader), asked, {**arguments, "min_similarity": least})
-        contents = read_contents(cursor, call.namespace, [row["id"] for row in rows])
-        return found, used, [{**row, "content": contents[row["id"]]} for row in rows if row["id"] in contents]
+        stored = call.part(MemoryRows).read(cursor, call.namespace, [row["id"] for row in rows])
+        return found, used, [{**row, "content": stored[row["id"]].content} for row in rows if row["id"] in stored]
 
     chosen = arguments["specific_embedder"] + 1 if "specific_embedder" in arguments else None
     has_choice = any(name in arguments for name in ("specific_groups", "specific_embedder"))

@@ -11,10 +11,10 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.context_graph.session_state import moment
-from mcp_ingress.toolsets.context_graph.vector_queries import read_contents
 from processors.context_graph.read.ends import followed
 from processors.context_graph.read.state import read_coupled
 from processors.context_graph.rules.workspace import ALIGNMENT, BROADCAST_MS, IMPORTANCE, THRESHOLD, WHOLE
+from storage.context_graph.memory_rows import MemoryRows
 from streams.errors import Refused
 
 _DECIDED = ("was_selected", "score", "losers", "reason")
@@ -45,7 +45,7 @@ async def broadcast(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 def _measured(cursor: duckdb.DuckDBPyConnection, call: Call, asked: str, session_id: str) -> tuple[str, float]:
     """The living memory of this id, and the order parameter. Raises Refused."""
     memory_id = followed(cursor, call.namespace, asked)
-    if memory_id not in read_contents(cursor, call.namespace, [memory_id]):
+    if memory_id not in call.part(MemoryRows).read(cursor, call.namespace, [memory_id]):
         message = f"No memory has the id {asked[:80]!r}: `memory_id` takes the `fingerprintId` of a result."
         raise Refused(message, reason="not_found", field="memory_id")
     return memory_id, read_coupled(cursor, call.namespace, session_id, moment(call)).synchrony.order[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +9,8 @@ import duckdb
 import numpy as np
 
 from processors.context_graph.read.ends import followed
-from storage.statements import execute, marks
+from storage.statements import execute
 from streams.errors import Refused
-from streams.ids import document_label
 
 
 @dataclass(frozen=True)
@@ -78,16 +76,3 @@ def find_recall(
         [namespace, query_id, memory_id],
     ).fetchone()
     return None if row is None else dict(zip(("alignments", "similarity", "prior"), row, strict=True))
-
-
-def read_contents(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, str]:
-    """Memory id -> its content."""
-    if not ids:
-        return {}
-    labels = [document_label(namespace, one) for one in ids]
-    rows = execute(
-        cursor,
-        f"SELECT memory_id, content FROM context_memories WHERE label IN ({marks(labels)}) AND namespace = ?",
-        [*labels, namespace],
-    ).fetchall()
-    return dict(rows)

@@ -106,7 +106,7 @@ def _labels(
         *keywords[: _part(EXPANDED_MATCHES, share.keyword)],
     )
     around = timelines.around(dict.fromkeys(label for label, _ in expanded))
-    chosen = [label for label, _ in (*nearest, *keywords[: _part(query.pool_size, share.keyword)], *sides["graph"])]
+    chosen = [label for matches in sides.values() for label, _ in matches]
     chosen += [*dated, *query.candidates]
     if query.sessions:
         best = (label for pair in zip_longest(nearest, keywords) for label, _ in filter(None, pair))

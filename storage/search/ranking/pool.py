@@ -5,6 +5,7 @@ Both together have as many as one of them would have alone: what is far behind t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,16 +22,15 @@ class Share:
 WHOLE = Share()
 
 
-def shares(pool: int, vector: tuple[np.ndarray, np.ndarray], keyword: tuple[np.ndarray, np.ndarray]) -> list[Share]:
-    """The shares of two sets of indexes. Of each side what both found: (n,) and (m,) scores that can be compared."""
-    sides = zip(_parts(pool, *vector), _parts(pool, *keyword), strict=True)
-    return [Share(of_vector, of_keyword) for of_vector, of_keyword in sides]
+def shares(pool: int, vector: Sequence[np.ndarray], keyword: Sequence[np.ndarray]) -> list[Share]:
+    """The share of each set of indexes. `vector`, `keyword`: what each set found, as scores that can be compared."""
+    return [Share(*parts) for parts in zip(_parts(pool, vector), _parts(pool, keyword), strict=True)]
 
 
-def _parts(pool: int, one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
-    """Which part of the `pool` best of both each has; all of its own where both together are no more."""
-    if len(one) + len(other) <= pool:
-        return 1.0, 1.0
-    least = np.partition(np.concatenate([one, other]), -pool)[-pool]
-    first, second = (min(1.0, float(np.count_nonzero(some >= least)) / pool) for some in (one, other))
-    return first, second
+def _parts(pool: int, found: Sequence[np.ndarray]) -> list[float]:
+    """Each set has a part of the `pool` best scores. Where all scores fit, each set keeps its own."""
+    scores = np.concatenate(found)
+    if len(scores) <= pool:
+        return [1.0] * len(found)
+    least = np.partition(scores, -pool)[-pool]
+    return [min(1.0, float(np.count_nonzero(some >= least)) / pool) for some in found]

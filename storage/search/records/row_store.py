@@ -57,8 +57,13 @@ class Shown(Generic[Row]):
 
     table: str
     row: type[Row]
-    fields: Sequence[str]
     moment: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        names: tuple[str, ...] = self.row._fields  # type: ignore[attr-defined]  # of a NamedTuple
+        return names
 
     def by_label(self, count: int) -> str:
         """The SELECT of the rows with this many labels."""
@@ -85,7 +90,7 @@ class Shown(Generic[Row]):
         return self.row(*columns)
 
 
-DOCUMENTS = Shown("documents", DocumentRow, DocumentRow._fields, moment="created_at")
+DOCUMENTS = Shown("documents", DocumentRow, moment="created_at")
 
 
 class RowStore(Generic[Row]):
