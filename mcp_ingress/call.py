@@ -211,7 +211,12 @@ class Call:
 
     async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
-        return await self.services.reader.run(query)
+
+        def answer(cursor: duckdb.DuckDBPyConnection) -> Result:
+            with self.services.indexes.answering():
+                return query(cursor)
+
+        return await self.services.reader.run(answer)
 
     async def search(
         self,

@@ -124,12 +124,11 @@ async def _find(call: Call, event: Event, text: str, vector: np.ndarray, space_n
 
     def look(cursor: duckdb.DuckDBPyConnection) -> list[Contradicted]:
         indexes = services.indexes
-        with indexes.searching():
-            space = indexes.space(space_name)
-            [near] = nearest_memories(cursor, indexes, space, [(namespace, vector)])
-            others = {memory.label: memory for memory in (*read_unembedded(cursor, namespace, late), *near)}
-            found = changed_by(text, moment, list(others.values()), own)
-            return _live(cursor, call, found) if found else []
+        space = indexes.space(space_name)
+        [near] = nearest_memories(cursor, indexes, space, [(namespace, vector)])
+        others = {memory.label: memory for memory in (*read_unembedded(cursor, namespace, late), *near)}
+        found = changed_by(text, moment, list(others.values()), own)
+        return _live(cursor, call, found) if found else []
 
     found = await call.read(look)
     known = {each.text for each in found}

@@ -337,7 +337,7 @@ class Door:
         turns.give(self.services.clock.monotonic() - started, is_shared=self.limits.is_shared())
 
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-        with anyio.move_on_after(tool.timeout_s):
+        with anyio.move_on_after(tool.timeout_s), self.services.indexes.serving():
             if call.is_named and tool.kind != "read":
                 call.requested_at = await self.services.first_requested(call.namespace, call.request_id)
             return await fitted(call, tool.truncation, arguments, await tool.handler(call, arguments))

@@ -52,12 +52,11 @@ def _best(
 ) -> dict[str, Span]:
     found: dict[str, Span] = {}
     known = indexes.records.passages
-    with indexes.searching():
-        nearby = indexes.space(space)
-        for uri, label in of.items():
-            parts = np.array(known.parts(label), np.int64)
-            cosines = nearby.similarities(vector, parts) if len(parts) else parts
-            if len(parts) and not np.isnan(cosines).all():
-                passage = known.passage(int(parts[np.nanargmax(cosines)]))
-                found |= {} if passage is None else {uri: (passage.start, passage.end)}
+    nearby = indexes.space(space)
+    for uri, label in of.items():
+        parts = np.array(known.parts(label), np.int64)
+        cosines = nearby.similarities(vector, parts) if len(parts) else parts
+        if len(parts) and not np.isnan(cosines).all():
+            passage = known.passage(int(parts[np.nanargmax(cosines)]))
+            found |= {} if passage is None else {uri: (passage.start, passage.end)}
     return found

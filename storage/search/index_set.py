@@ -120,12 +120,16 @@ class IndexSet:
         """The indexes of captured sessions, unless the namespace has opted out."""
         return None if namespace in self.unsearched else self.turns
 
-    def searching(self) -> AbstractContextManager[None]:
-        """Background work yields while the block runs."""
-        return self._pace.searching()
+    def serving(self) -> AbstractContextManager[None]:
+        """A call runs: background work yields while the block does."""
+        return self._pace.serving()
+
+    def answering(self) -> AbstractContextManager[None]:
+        """This thread works for a call: `yield_to_callers` is short for it in the block."""
+        return self._pace.answering()
 
     def yield_to_callers(self) -> None:
-        """Call every few milliseconds in background work; waiting callers go first."""
+        """Call in long work, at least once a millisecond: waiting callers go first."""
         self._pace.pause()
 
     def open(self, positions: Mapping[str, int]) -> None:
@@ -260,8 +264,11 @@ class IndexSet:
         """Whether no document was deferred in the last seconds: no import is under way."""
         return time.monotonic() - self._deferred_at > IDLE_S
 
-    def catch_up(self, seconds: float = math.inf) -> bool:
-        """Apply what was deferred, for at most about so long; whether that was all."""
+    def catch_up(self, seconds: float = math.inf, pause: Callable[[], None] = lambda: None) -> bool:
+        """Apply what was deferred, for about this long at most; whether that was all.
+
+        `pause`: called after each commit; a search, which waits for all of it, does not pause.
+        """
         until = time.monotonic() + seconds
         caller = object()
         self._callers.add(caller)
@@ -275,7 +282,7 @@ class IndexSet:
                 documents, vectors, covered = self._deferred.popleft()
                 self.apply(documents, vectors, covered)
                 self._caught_up_documents += len(documents)
-                self._pace.pause()
+                pause()
             return not self._deferred
         finally:
             self._catching_up.release()
@@ -322,7 +329,7 @@ class IndexSet:
         if self.is_idle and self._deferred_documents - self._caught_up_documents > BUILT_ROWS and self.words.is_ready:
             self._build_deferred()
             self._pace.pause()  # so that a caller gets the lock
-        while self.is_idle and not self.catch_up(CATCH_UP_S):
+        while self.is_idle and not self.catch_up(CATCH_UP_S, self._pace.pause):
             self._pace.pause()  # a search that waits for the rest goes first
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()

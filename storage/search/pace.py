@@ -1,13 +1,14 @@
-"""Background work yields to searches.
+"""Background work yields to calls.
 
-A thread that needs the interpreter waits up to five milliseconds for one that does not release it, and a search needs
-it anew after each of some thirty calls into other libraries. So background work pauses after every millisecond: always
-for a moment, in which a waiting thread really gets it (`sleep(0)` takes it back at once), and longer while a search
-runs, but never for more than its share, so that searches without end cannot stop it.
+A thread that needs the interpreter waits up to five milliseconds for one that does not release it, and a search or a
+transaction needs it anew after each of some thirty calls into other libraries. So background work pauses three times a
+millisecond: always for a moment, in which a waiting thread really gets it (`sleep(0)` takes it back at once), and
+longer while a call runs, but never for more than its share, so that calls without end cannot stop it.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,37 +16,55 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-PAUSE_ITEMS = 16
-"""Documents, about a millisecond of analysis, between two pauses."""
+WORK_S = 0.0003
+"""A thread works this long between two pauses; a call of `pause` before that does nothing."""
 MOMENT_S = 0.0002
-SHARE_S = 0.0012
-"""The longest pause after a millisecond of work: a rebuild under searches without end takes about twice as long."""
+SHARE = 2.0
+"""This many times what it has worked it pauses while a call runs: under calls without end it takes three times as long.
+
+Of writes 1.2 times makes the slowest twentieth a tenth slower (docs/benchmarks.md)."""
+LONGEST_S = 0.002
 
 
 class Pace:
-    """Counts running searches, and paces background work by them. Any number of threads."""
+    """Counts running calls, and paces background work by them. Any number of threads."""
 
     def __init__(self) -> None:
-        self._searching: set[object] = set()
+        self._calls: set[object] = set()
+        self._thread = threading.local()
+        """Of each thread when it last `paused`, and whether it `answers` a call."""
 
     @contextmanager
-    def searching(self) -> Iterator[None]:
-        """Background work yields while the block runs."""
-        search = object()
-        self._searching.add(search)
+    def serving(self) -> Iterator[None]:
+        """A call runs: background work yields while the block does."""
+        call = object()
+        self._calls.add(call)
         try:
             yield
         finally:
-            self._searching.discard(search)
+            self._calls.discard(call)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """This thread works for a call: in the block it pauses for moments only, as if no call ran."""
+        self._thread.answers = True
+        try:
+            yield
+        finally:
+            self._thread.answers = False
 
     def pause(self) -> None:
-        """Call after every millisecond of background work."""
-        time.sleep(SHARE_S if self._searching else MOMENT_S)
+        """Call in long work, the more often the better: most calls return at once."""
+        worked = time.perf_counter() - getattr(self._thread, "paused", 0.0)
+        if worked < WORK_S:
+            return
+        gives_way = self._calls and not getattr(self._thread, "answers", False)
+        time.sleep(min(SHARE * worked, LONGEST_S) if gives_way else MOMENT_S)
+        self._thread.paused = time.perf_counter()
 
 
 def pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
-    """The items, with a pause after each `PAUSE_ITEMS`."""
-    for number, item in enumerate(items):
+    """The items, with a pause after each."""
+    for item in items:
         yield item
-        if number % PAUSE_ITEMS == 0:
-            pause()
+        pause()

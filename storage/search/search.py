@@ -54,7 +54,7 @@ def prefetch(
 
 
 def _prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
-    with indexes.searching():
+    with indexes.serving():
         allowed = indexes.records.allowed(cursor, filter)
         keywords = indexes.words.search(cursor, matter_of(text), allowed, KEYWORD_DEPTH, alone=False)
         indexes.records.follow_relations(cursor)
@@ -81,12 +81,12 @@ def ranked(
     memories, of_turns = (None, None) if prefetched is None else (prefetched.memories, prefetched.turns)
     degraded = _degraded(indexes, query)
     if (turns := turns_asked(indexes, query)) is None:
-        with indexes.searching():
+        with indexes.serving():
             return RankedList(_scored(_find(cursor, indexes, query, memories)), degraded=degraded)
     is_whole = turns.catch_up(CATCH_UP_S)
 
     def both(own: duckdb.DuckDBPyConnection) -> tuple[RankedRecords, RankedRecords]:
-        with indexes.searching():
+        with indexes.serving():
             found = _find(cursor, indexes, query, memories), _find(own, turns, query, of_turns)
             of_memories, said = (_scored(some) for some in _sharing(query, *found))
             return of_memories, replace(said, run=turns.cursors.run)

@@ -111,7 +111,7 @@ def _explain(
 
 def _stand_in(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, filter: Filter, label: int) -> str | None:
     """The id of the record that stands for what this one states; None when it does so itself."""
-    with indexes.searching():
+    with indexes.serving():
         indexes.records.follow_relations(cursor)
         allowed = indexes.records.allowed(cursor, filter)
         (other,) = indexes.records.clusters.representatives(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from mcp_ingress.services import Services
 from mcp_ingress.spool import Spool
 from storage.applied import AppliedPositions
 from storage.reader import Reader
+from storage.search.index_set import IndexSet
 from streams.clock import Clock, SystemClock
 from streams.codec import decode
 from streams.errors import Unavailable
@@ -32,12 +33,25 @@ class NoStore:
         raise Unavailable("There is no store.")
 
 
+class NoIndexes:
+    """What a door asks of the indexes: to give way while a call runs."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        self.calls += 1
+        try:
+            yield
+        finally:
+            self.calls -= 1
+
+
 def services(log: Log, home: Path, clock: Clock | None = None) -> Services:
     """Services whose store parts are absent: tools that need none of them run on it."""
-    absent = cast(Any, None)
-    return Services(
-        log, AppliedPositions(), cast(Reader, NoStore()), absent, None, Spool(home / "spool"), clock or SystemClock()
-    )
+    reader, indexes = cast(Reader, NoStore()), cast(IndexSet, NoIndexes())
+    return Services(log, AppliedPositions(), reader, indexes, None, Spool(home / "spool"), clock or SystemClock())
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -24,7 +24,7 @@ from streams.log.sqlite import SqliteLog
 from streams.positions import Position
 from streams.topics import INVOCATIONS, TELEMETRY
 from tests.ingress.lines import WAIT_S
-from tests.ingress.parts import events_on, opened_door
+from tests.ingress.parts import NoIndexes, events_on, opened_door
 from tests.ingress.tools import ALL, DEMO, demo_tools
 
 SESSION = "2026-01-15-demo"
@@ -124,6 +124,19 @@ async def test_a_well_formed_traceparent_is_handed_on_and_another_is_not(desk: D
     parent = f"00-{'a' * 32}-{'b' * 16}-01"
     assert (await desk.call("asked", {"traceparent": parent})).body["traceparent"] == parent
     assert (await desk.call("asked", {"traceparent": "hello"})).body["traceparent"] is None
+
+
+async def test_background_work_gives_way_while_a_call_runs_and_no_longer(desk: Desk) -> None:
+    indexes = cast(NoIndexes, desk.door.services.indexes)
+    running = asyncio.ensure_future(desk.call("slow", seconds=0.2))
+    async with asyncio.timeout(WAIT_S):
+        while not indexes.calls:
+            await asyncio.sleep(0)
+    assert indexes.calls == 1
+    await running
+    assert indexes.calls == 0
+    await desk.call("fail", how="refused")
+    assert indexes.calls == 0
 
 
 async def test_a_refusal_has_the_tools_code_and_extras_which_hide_nothing(desk: Desk) -> None:

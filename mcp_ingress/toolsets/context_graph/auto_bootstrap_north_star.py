@@ -80,8 +80,7 @@ def _evaluated(
 ) -> tuple[_Bootstrap, float]:
     """What was found, and the confidence of the best candidate."""
     reader = reader_of(call, cursor)
-    with call.services.indexes.searching():
-        found = read_candidates(reader, call.part(Kernels), unrelated)
+    found = read_candidates(reader, call.part(Kernels), unrelated)
     candidates = [one for one in (found.whole, *found.clusters) if one is not None][:most]
     best = best_of(candidates, threshold)
     counts = {

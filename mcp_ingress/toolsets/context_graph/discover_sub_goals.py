@@ -81,16 +81,15 @@ def _themes(
 ) -> _Themes:
     """The themes of all memories, or under another goal than the North Star those of its members. Raises Refused."""
     reader, purposes = reader_of(call, cursor), call.part(Purposes)
-    with call.services.indexes.searching():
-        members = None if parent.level == NORTH_STAR else parent.member_ids
-        found = read_candidates(reader, call.part(Kernels), unrelated, members)
-        if found.memories < LEAST_MEMBERS:
-            remedy = f"Store at least {LEAST_MEMBERS} memories of it."
-            message = f"Themes need {LEAST_MEMBERS} memories that have their vectors; there are {found.memories}. "
-            raise Refused(message + remedy, code=CODE, reason="insufficient_data", remedy=remedy)
-        towards = purpose_of(reader, purposes, parent)
-        chosen = surest(found.clusters, arguments["min_confidence"])[: arguments["max_goals"]]
-        aligned = [mean_alignment(row) for row in purpose_vectors(towards, [one.centre for one in chosen])]
+    members = None if parent.level == NORTH_STAR else parent.member_ids
+    found = read_candidates(reader, call.part(Kernels), unrelated, members)
+    if found.memories < LEAST_MEMBERS:
+        remedy = f"Store at least {LEAST_MEMBERS} memories of it."
+        message = f"Themes need {LEAST_MEMBERS} memories that have their vectors; there are {found.memories}. "
+        raise Refused(message + remedy, code=CODE, reason="insufficient_data", remedy=remedy)
+    towards = purpose_of(reader, purposes, parent)
+    chosen = surest(found.clusters, arguments["min_confidence"])[: arguments["max_goals"]]
+    aligned = [mean_alignment(row) for row in purpose_vectors(towards, [one.centre for one in chosen])]
     told = read_medoids(cursor, call.namespace, chosen)
     goals = [
         {

@@ -50,7 +50,5 @@ def state_name(coupled: Coupled, now: datetime) -> tuple[str, str]:
 
 def ego_of(cursor: duckdb.DuckDBPyConnection, call: Call, session_id: str) -> Ego:
     """The ego of a session of the call's namespace."""
-    services = call.services
-    with services.indexes.searching():
-        reader = reader_of(call, cursor)
-        return read_ego(reader, call.part(Purposes), call.part(DriftCache), session_id)
+    reader = reader_of(call, cursor)
+    return read_ego(reader, call.part(Purposes), call.part(DriftCache), session_id)

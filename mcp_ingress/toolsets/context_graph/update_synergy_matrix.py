@@ -69,7 +69,6 @@ def _compared(
     call: Call, query_id: str, result_id: str, cursor: duckdb.DuckDBPyConnection
 ) -> list[float | None] | None:
     """The alignments of two memories, or of a vector's memory and another; None where one is not there."""
-    services = call.services
     reader = reader_of(call, cursor)
     query = find_vector(cursor, call.namespace, query_id)
     if query is None or query.memory_id is None:
@@ -77,8 +76,7 @@ def _compared(
     asked, result = reader.stored([query.memory_id, result_id])
     if asked is None or result is None:
         return None
-    with services.indexes.searching():
-        aligned = alignments(reader.as_query(asked), [result])[0]
+    aligned = alignments(reader.as_query(asked), [result])[0]
     return [None if np.isnan(value) else float(value) for value in aligned]
 
 

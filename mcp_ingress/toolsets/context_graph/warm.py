@@ -70,8 +70,7 @@ def _read(services: Services, namespace: str, unrelated: np.ndarray, cursor: duc
     goal = purposes.north_star(cursor, namespace)
     if goal is None:
         return
-    with services.indexes.searching():
-        read_candidates(reader, services.part(Kernels), unrelated)
+    read_candidates(reader, services.part(Kernels), unrelated)
     drift = DriftReader(reader, purposes, services.part(DriftCache), goal)
     drift.observe(TIMEFRAMES[SHORTEST], services.clock.now())
     probes(drift, services.part(ProbeQueries).encoded(services.embedder))

@@ -89,19 +89,18 @@ def prefetch(
     now: datetime,
 ) -> Prefetched:
     """Filters first, then words: what a search can do while its text is encoded."""
-    with indexes.searching():
-        beliefs = follower.view(cursor, conditions.namespace)
-        allowed = _allowed(cursor, beliefs, conditions, now)
-        terms = without_grammar(text)
-        matches = indexes.words.contained_in(cursor, terms, conditions.namespace, beliefs.members) & allowed
-        return Prefetched(
-            conditions.namespace,
-            now,
-            beliefs,
-            allowed,
-            matches,
-            dict(indexes.words.best_of(cursor, terms, conditions.namespace, beliefs.labels[allowed], pool)),
-        )
+    beliefs = follower.view(cursor, conditions.namespace)
+    allowed = _allowed(cursor, beliefs, conditions, now)
+    terms = without_grammar(text)
+    matches = indexes.words.contained_in(cursor, terms, conditions.namespace, beliefs.members) & allowed
+    return Prefetched(
+        conditions.namespace,
+        now,
+        beliefs,
+        allowed,
+        matches,
+        dict(indexes.words.best_of(cursor, terms, conditions.namespace, beliefs.labels[allowed], pool)),
+    )
 
 
 def search_beliefs(
@@ -117,24 +116,23 @@ def search_beliefs(
 
     Of the active beliefs that state the same, the best stands for all; among the best matches they count once.
     """
-    with indexes.searching():
-        nearby = indexes.space(space)
-        beliefs, matches, bm25, best = prefetched.beliefs, prefetched.matches, prefetched.bm25, Matches()
-        if vector is not None:
-            near, best = nearby.within(vector, MIN_COSINE, beliefs.members, prefetched.allowed, pool_of(limit))
-            matches = matches | near
-        chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *bm25])), np.int64)
-        meaning = np.full(len(chosen), np.nan) if vector is None else nearby.similarities(vector, chosen)
-        most = max(bm25.values(), default=0.0)
-        semantic = {
-            label: _semantic(cosine, bm25.get(label, 0.0), most)
-            for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
-        }
-        records = indexes.records
-        records.follow_relations(cursor)
-        stated = _stated(records.clusters, beliefs, list(semantic))
-        ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now, records)
-        return ranked, _count_facts(records.clusters, beliefs, matches)
+    nearby = indexes.space(space)
+    beliefs, matches, bm25, best = prefetched.beliefs, prefetched.matches, prefetched.bm25, Matches()
+    if vector is not None:
+        near, best = nearby.within(vector, MIN_COSINE, beliefs.members, prefetched.allowed, pool_of(limit))
+        matches = matches | near
+    chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *bm25])), np.int64)
+    meaning = np.full(len(chosen), np.nan) if vector is None else nearby.similarities(vector, chosen)
+    most = max(bm25.values(), default=0.0)
+    semantic = {
+        label: _semantic(cosine, bm25.get(label, 0.0), most)
+        for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
+    }
+    records = indexes.records
+    records.follow_relations(cursor)
+    stated = _stated(records.clusters, beliefs, list(semantic))
+    ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now, records)
+    return ranked, _count_facts(records.clusters, beliefs, matches)
 
 
 def _stated(clusters: Clusters, beliefs: Beliefs, labels: Sequence[int]) -> dict[int, int]:

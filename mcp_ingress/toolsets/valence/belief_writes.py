@@ -57,12 +57,11 @@ async def find_neighbours(call: Call, content: str) -> BeliefNeighbours:
     indexes, namespace = call.services.indexes, call.namespace
 
     def look(cursor: duckdb.DuckDBPyConnection) -> BeliefNeighbours:
-        with indexes.searching():
-            nearby = indexes.space(space)
-            [near] = nearest_records(nearby, vector[None])
-            place = Proximity(vector, near)
-            active = ActiveBeliefs(cursor, namespace)
-            alike = nearest_active(active, nearby, place, DUPLICATE_COSINE)
+        nearby = indexes.space(space)
+        [near] = nearest_records(nearby, vector[None])
+        place = Proximity(vector, near)
+        active = ActiveBeliefs(cursor, namespace)
+        alike = nearest_active(active, nearby, place, DUPLICATE_COSINE)
         return BeliefNeighbours(place, _similar(alike, active.ids(alike)), space)
 
     try:
@@ -171,8 +170,7 @@ def _looked_again(call: Call, near: BeliefNeighbours) -> BeliefNeighbours:
     if near.place is None:
         return near
     indexes, vector = call.services.indexes, near.place.vector
-    with indexes.searching():
-        [matches] = nearest_records(indexes.space(near.space), vector[None])
+    [matches] = nearest_records(indexes.space(near.space), vector[None])
     return BeliefNeighbours(Proximity(vector, matches), near.similar, near.space)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,8 +54,9 @@ Place = tuple[int, int]
 class CauseFinder:
     """Compares memories of one namespace with those before them. It is for one read on one thread."""
 
-    def __init__(self, reader: FingerprintReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: FingerprintReader, pause: Callable[[], None] = lambda: None) -> None:
+        """`pause`: called after each piece of work; of a call, which somebody waits for, it does nothing."""
+        self._reader, self._pause = reader, pause
         self._allowed: AllowList = reader.indexes.records.allowed(
             reader.cursor, Filter(reader.namespace, toolsets=(TOOLSET,), kinds=PROSE)
         )
@@ -64,6 +65,11 @@ class CauseFinder:
         """By label those that were read last."""
         self._states: dict[int, bool] = {}
         """By label whether a memory states a cause or an effect."""
+
+    def read_ahead(self, memory_ids: Iterable[str]) -> None:
+        """Read these memories at once, because `links` is about to be asked for each."""
+        labels = np.array([document_label(self._reader.namespace, one) for one in memory_ids], np.int64)
+        self._placed(self._allowed.of(labels).tolist())
 
     def links(self, memory_id: str) -> list[CausalLink]:
         """The links of a memory with those before it, and the denials of what was linked. None without token vectors.
@@ -101,6 +107,7 @@ class CauseFinder:
     def _by_own(self, own: CausalText, others: Sequence[CausalText]) -> Iterable[CausalLink]:
         """What a memory states of earlier ones, unless one of them denies it."""
         for claim in own.claims[:MOST_CLAIMS]:
+            self._pause()
             rarities = self._rarities(claim)
             for other, value in told_by(claim, others, rarities):
                 if value > 0 and not any(is_denied(own, claim.statement, one, rarities) for one in others):
@@ -110,6 +117,7 @@ class CauseFinder:
         """What earlier memories state of this one, where none tells it better."""
         for stating in others:
             for claim in stating.claims[:MOST_CLAIMS]:
+                self._pause()
                 rarities = self._rarities(claim)
                 value = tells(claim, own, rarities)
                 if not value or is_denied(stating, claim.statement, own, rarities):
@@ -125,6 +133,7 @@ class CauseFinder:
         """What a memory takes back: the links that a denied statement has made, with a weight of 0."""
         for stating in others if own.denials else ():
             for claim in stating.claims[:MOST_CLAIMS]:
+                self._pause()
                 rarities = self._rarities(claim)
                 if (sentence := is_denied(stating, claim.statement, own, rarities)) is not None:
                     told = told_by(claim, [one for one in others if one is not stating], rarities)
@@ -140,8 +149,11 @@ class CauseFinder:
 
     def _with_words(self, texts: Sequence[str], most: int) -> set[int]:
         words, cursor = self._reader.indexes.words, self._reader.cursor
-        matches = (words.search(cursor, text, self._allowed, most, alone=False).matches for text in texts)
-        return {label for found in matches for label, _ in found}
+        found: set[int] = set()
+        for text in texts:
+            found.update(label for label, _ in words.search(cursor, text, self._allowed, most, alone=False).matches)
+            self._pause()
+        return found
 
     def _stating(self, labels: Iterable[int]) -> set[int]:
         """Those that state causes.
@@ -151,6 +163,7 @@ class CauseFinder:
         unread = [label for label in labels if label not in self._states]
         for label, row in self._reader.indexes.records.documents.rows(self._reader.cursor, unread).items():
             self._states[label] = bool(read_causes(row.text).statements)
+            self._pause()
         return {label for label in labels if self._states.get(label)}
 
     def _earlier(self, labels: Iterable[int], place: Place) -> list[CausalText]:
@@ -163,6 +176,7 @@ class CauseFinder:
         known = {label: self._texts[label] for label in asked if label in self._texts}
         for placed in self._reader.placed([label for label in asked if label not in known]):
             known[placed.label] = (placed.position, placed.label), self._text(placed)
+            self._pause()
         if len(self._texts) > MOST_TEXTS:
             self._texts.clear()
         self._texts |= known

@@ -127,8 +127,7 @@ def read_points(indexes: IndexSet, namespace: str, ids: Sequence[str]) -> tuple[
     """Those of the first memories that have a vector, and their (n, up to 64) points of the Poincaré ball."""
     live = indexes.spaces.live
     labels = {document_label(namespace, one): one for one in ids[:MOST_POINTS]}
-    with indexes.searching():
-        vectors = {} if live is None else live.vectors(np.array(list(labels), np.int64))
+    vectors = {} if live is None else live.vectors(np.array(list(labels), np.int64))
     found = [(one, vectors[label]) for label, one in labels.items() if label in vectors]
     points = to_ball(np.array([vector for _, vector in found])) if found else np.zeros((0, 1))
     return [one for one, _ in found], points
@@ -143,8 +142,7 @@ def read_measured(
     """
     rows = execute(cursor, _FORMER, [namespace, space, MOST_MEASURED]).fetchall()
     pairs = [[document_label(namespace, one) for one in row] for row in rows]
-    with indexes.searching():
-        held = indexes.space(space).vectors(np.array(sorted({label for pair in pairs for label in pair}), np.int64))
+    held = indexes.space(space).vectors(np.array(sorted({label for pair in pairs for label in pair}), np.int64))
     return [
         (*row, float(np.dot(held[pair[0]], held[pair[1]])))
         for row, pair in zip(rows, pairs, strict=True)

@@ -44,12 +44,11 @@ def _nearness(
     if query.vector is None or not labels:
         return dict.fromkeys(labels, Nearness(0.0, None))
     unread = [label for label in labels if label not in known]
-    with indexes.searching():
-        space = indexes.space(query.space)
-        cosines = space.document_similarities(query.vector, np.array(labels, np.int64))
-        tokens = None
-        if query.tokens is not None and unread:
-            tokens = space.match_tokens(query.tokens, query.vector, np.array(unread, np.int64))
+    space = indexes.space(query.space)
+    cosines = space.document_similarities(query.vector, np.array(labels, np.int64))
+    tokens = None
+    if query.tokens is not None and unread:
+        tokens = space.match_tokens(query.tokens, query.vector, np.array(unread, np.int64))
     covered = dict.fromkeys(labels, math.nan) | dict(known)
     if query.tokens is not None and tokens is not None:
         covered |= dict(zip(unread, coverage(query.tokens, tokens).tolist(), strict=True))

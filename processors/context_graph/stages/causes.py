@@ -61,14 +61,16 @@ class Causes(Stage):
 
     def find(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         """The facts about each event, from what the store holds now."""
+        ids = [[identity for identity, _ in texts_to_embed(logged.event)] for logged in events]
         finders: dict[str, CauseFinder] = {}
+        for namespace in {logged.event.namespace for logged in events}:
+            reader = FingerprintReader(cursor, self._indexes, self._embed.embedder, self._cache, namespace)
+            finders[namespace] = CauseFinder(reader, self._indexes.yield_to_callers)
+            own = (each for logged, each in zip(events, ids, strict=True) if logged.event.namespace == namespace)
+            finders[namespace].read_ahead(one for each in own for one in each)
         found: list[Sequence[Event]] = []
-        for logged in events:
-            namespace = logged.event.namespace
-            if namespace not in finders:
-                reader = FingerprintReader(cursor, self._indexes, self._embed.embedder, self._cache, namespace)
-                finders[namespace] = CauseFinder(reader)
-            links = [link for one, _ in texts_to_embed(logged.event) for link in finders[namespace].links(one)]
+        for logged, each in zip(events, ids, strict=True):
+            links = [link for one in each for link in finders[logged.event.namespace].links(one)]
             edges = [_edge(link, self._space) for link in links]
             found.append([self.fact(logged, EDGES_FOUND, {"edges": edges})] if edges else [])
             self._indexes.yield_to_callers()

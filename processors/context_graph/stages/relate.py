@@ -42,7 +42,7 @@ TEMPORAL_WEIGHT, TEMPORAL_CONFIDENCE = 0.3, 0.5
 CONNECTED = timedelta(minutes=10)
 """Memories of one connection follow each other, where no session says it, when they are not further apart."""
 BATCH_MEMORIES = 16
-"""This many memories are compared before other threads get the interpreter."""
+"""For this many memories the index is read at once."""
 DIGITS = 6
 
 # a session is one from its first memory to its last; a connection may be open for days
@@ -108,6 +108,7 @@ class Relate(Stage):
                 news = _read(cursor, namespace, [identity for each in own for identity in each])
                 for memory_id, edge in (*self._similar(cursor, namespace, news), *_temporal(cursor, namespace, news)):
                     edges.setdefault((namespace, memory_id), []).append(edge)
+                    self._indexes.yield_to_callers()
             found += [
                 self._fact(logged, [edge for one in each for edge in edges.get((logged.event.namespace, one), ())])
                 for logged, each in zip(some, ids, strict=True)

@@ -26,7 +26,7 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 
 BATCH_MEMORIES = 16
-"""This many memories are compared before other threads get the interpreter."""
+"""For this many memories the index is read at once."""
 
 
 class MemoryChanges(Stage):
@@ -70,8 +70,9 @@ class MemoryChanges(Stage):
                     for identity in stated
                 },
             )
-            found += [self._changed(logged, stated, near) for logged, stated in zip(some, texts, strict=True)]
-            self._indexes.yield_to_callers()
+            for logged, stated in zip(some, texts, strict=True):
+                found.append(self._changed(logged, stated, near))
+                self._indexes.yield_to_callers()
         return found
 
     def _near(self, cursor: duckdb.DuckDBPyConnection, namespaces: Mapping[int, str]) -> dict[int, list[Memory]]:

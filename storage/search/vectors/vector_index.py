@@ -43,8 +43,6 @@ GATHERED_SHARE = 8
 """Gathering a row costs as much as scanning eight: where more than one in eight is allowed, all are scanned."""
 LINK_CHUNK = 256
 _SAMPLE = 64
-_PAUSE_QUERIES = 8
-"""This many queries' nearest are put in order in about a millisecond."""
 
 
 class VectorIndex:
@@ -196,8 +194,8 @@ class VectorIndex:
     ) -> list[Matches]:
         """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first.
 
-        The rows are read once for all of several, with a `pause` after each millisecond or two. A query that is in the
-        cache is compared with the rows that came since only.
+        The rows are read once for all of several, with a `pause` after each block and each query. A query that is in
+        the cache is compared with the rows that came since only.
         """
         count, queries = self._count, np.asarray(vectors, np.float32)
         if count > EXACT_ROWS:
@@ -237,8 +235,7 @@ class VectorIndex:
             best = np.argsort(-exact, kind="stable")[:k]
             best = best[exact[best] >= least]
             yield Neighbourhood(stop, nearby[close][best], exact[best])
-            if number % _PAUSE_QUERIES == _PAUSE_QUERIES - 1:
-                pause()
+            pause()
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
         """Those of a few labels that have a vector, with it, as it was added."""
