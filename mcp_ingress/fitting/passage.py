@@ -117,14 +117,20 @@ def _pattern_of(query: str) -> re.Pattern[str] | None:
     """What finds the words of a query, a group each; None where it has none. All rows of an answer need the same."""
     spelled = query_words(query)
     words = [word for word in spelled if word not in STOP_WORDS][:MAX_WORDS] or spelled[:MAX_WORDS]
-    return re.compile("|".join(f"({_pattern(word)})" for word in words), re.IGNORECASE) if words else None
+    plain = [f"({_stem(word)})" for word in words if _is_plain(word)]
+    others = [f"({re.escape(word)})" for word in words if not _is_plain(word)]
+    # one boundary before all of the words: else each place of a text is compared with each word
+    ways = ([rf"\b(?:{'|'.join(plain)})"] if plain else []) + others
+    return re.compile("|".join(ways), re.IGNORECASE) if ways else None
 
 
-def _pattern(word: str) -> str:
-    """A word with other endings: `moved` also finds `move` and `moving`."""
-    if not word.isascii() or not word.isalpha():
-        return re.escape(word)
-    return r"\b" + re.escape(word[: max(4, len(word) - 3)] if len(word) > 4 else word)
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isalpha()
+
+
+def _stem(word: str) -> str:
+    """What a word begins with in other forms: `moved` also finds `move` and `moving`."""
+    return word[: max(4, len(word) - 3)] if len(word) > 4 else word
 
 
 def _best_window(parts: Sequence[Span], words: Sequence[dict[int, float]], near: Span | None, longest: int) -> Span:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -39,6 +39,8 @@ NAMES = frozenset({"Domain", "Human", "Persona", "Protocol", "Entity"})
 
 ROWS_READ = 24
 """Hits that are read at once, with what their rows show; at least FIRST, by which it is told whether any is right."""
+LEAST_READ = 4
+"""One hit takes nearly as long as these."""
 
 Row = dict[str, Any]
 
@@ -89,7 +91,7 @@ class Page:
         shown: list[Row] = []
         passed: set[str] = set()
         left, most = self.room, max(self.most_rows, FIRST)
-        while left >= min(sizes.values(), default=0) and (some := read(min(ROWS_READ, most - len(hits)))):
+        while some := read(min(_rows_wanted(left, sizes.values()), most - len(hits))):
             hits += some
             trusted = relevance_of(hits, calibration)
             relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))
@@ -167,6 +169,12 @@ class Page:
             return {"text": hit.text}
         start, end = best_passage(hit.text, longest, self.query, near)
         return {"text": hit.text[start:end], "truncated": True}
+
+
+def _rows_wanted(left: int, sizes: Collection[int]) -> int:
+    """How many more hits to read: about as many as fit of the smallest of these sizes, 0 where none does."""
+    fit = left // min(sizes) if sizes else ROWS_READ
+    return min(max(fit, LEAST_READ), ROWS_READ) if fit else 0
 
 
 def _size(row: Row) -> int:
