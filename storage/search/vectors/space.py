@@ -79,7 +79,8 @@ class Space(Protocol):
     def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n,) documents -> (n,) similarities.
 
-        Of a long one half that of its best passage, and a quarter each of the whole text's and the beginning's.
+        Of a long one half that of its best passage, and a quarter each of the whole text's and the beginning's. Dense
+        ones may be approximate.
         """
         ...
 

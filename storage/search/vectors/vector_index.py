@@ -251,6 +251,17 @@ class VectorIndex:
         cosines[is_there] = self._rows.read(places[is_there]) @ np.asarray(vector, np.float32).reshape(-1)
         return cosines
 
+    def approximate_cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """As `cosines`, from the codes in memory, without a read for each row.
+
+        Off by `error_of` at most: .003 in 384 dimensions, .0004 on average.
+        """
+        places = self._at.find(labels)
+        is_there = places != ABSENT
+        cosines, rows = np.full(len(labels), np.nan, np.float32), places[is_there]
+        cosines[is_there] = products(self._codes[rows], self._scales[rows], np.asarray(vector, np.float32).reshape(-1))
+        return cosines
+
     def places(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> the (n,) rows that they are, ABSENT where a label has no vector."""
         return self._at.find(labels)
