@@ -28,7 +28,8 @@ from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.search import Keywords, prefetch
+from storage.search.records.matches import DocumentMatches
+from storage.search.search import Keywords, prefetch, prefetch_turns
 from streams.clock import Clock
 from streams.codec import encode
 from streams.errors import EmbedderUnavailable, Unavailable
@@ -254,12 +255,16 @@ class Call:
             of_words = Query(text, None, chosen, limit, pool=pool, with_turns=with_turns)
             return await self.read(lambda cursor: prepare(cursor)(cursor, indexes, of_words, None))
         # on one core, the model on another
-        begun = self.read(
-            lambda cursor: (prefetch(cursor, indexes, text, chosen, with_turns=with_turns), prepare(cursor))
-        )
-        (prefetched, run), (vector, tokens, space) = await asyncio.gather(begun, encoded_query(embedder, text))
-        query = Query(text, vector, chosen, limit, tokens, space, pool=pool, with_turns=with_turns)
-        return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
+        begun = self.read(lambda cursor: (prefetch(cursor, indexes, text, chosen), prepare(cursor)))
+        of_turns = self._prefetch_turns(text, chosen, is_wanted=with_turns)
+        (memories, run), turns, encoded = await asyncio.gather(begun, of_turns, encoded_query(embedder, text))
+        query = Query(text, encoded.vector, chosen, limit, encoded.tokens, encoded.space, pool, with_turns=with_turns)
+        return await self.read(lambda cursor: run(cursor, indexes, query, Keywords(memories, turns)))
+
+    async def _prefetch_turns(self, text: str, chosen: Filter, *, is_wanted: bool) -> DocumentMatches | None:
+        if not is_wanted:
+            return None
+        return await self.read(lambda cursor: prefetch_turns(self.services.indexes, text, chosen))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied.

@@ -38,27 +38,25 @@ _NO_MATCHES = DocumentMatches([], {})
 class Keywords:
     """What the keyword sides of memories and, where they were asked for, of turns find."""
 
-    memories: DocumentMatches
+    memories: DocumentMatches | None = None
     turns: DocumentMatches | None = None
 
 
-def prefetch(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter, *, with_turns: bool = False
-) -> Keywords:
-    """Search the keyword sides while the text is encoded, and bring the caches of the tables up to date."""
-    memories = _prefetch(cursor, indexes, text, filter)
-    turns = indexes.searched_turns(filter.namespace) if with_turns else None
-    if turns is None or not turns.catch_up(CATCH_UP_S):  # else what comes meanwhile would be missing
-        return Keywords(memories)
-    return Keywords(memories, turns.cursors.run(lambda own: _prefetch(own, turns, text, filter)))
-
-
-def _prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
+def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
+    """Search the keyword side while the text is encoded, and bring the caches of the tables up to date."""
     with indexes.serving():
         allowed = indexes.records.allowed(cursor, filter)
         keywords = indexes.words.search(cursor, matter_of(text), allowed, KEYWORD_DEPTH, alone=False)
         indexes.records.follow_relations(cursor)
         return keywords
+
+
+def prefetch_turns(indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches | None:
+    """As `prefetch`, of turns; None where none are searched, or some are not indexed yet, which the search waits for."""
+    turns = indexes.searched_turns(filter.namespace)
+    if turns is None or not turns.catch_up(CATCH_UP_S):
+        return None
+    return turns.cursors.run(lambda own: prefetch(own, turns, text, filter))
 
 
 def search(
@@ -72,22 +70,22 @@ def search(
 def ranked(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None = None
 ) -> RankedList:
-    """Everything that the sides find, ranked. `prefetched`: what `prefetch` gave for this text and filter.
+    """Everything that the sides find, ranked. `prefetched`: what `prefetch` and `prefetch_turns` gave for it.
 
     Turns of captured sessions are searched by themselves, afterwards (at the same time takes as long: both want the
     interpreter), and come between the others by their scores; memories and turns share the candidates. Rows are read
     with the cursor, and so on its thread.
     """
-    memories, of_turns = (None, None) if prefetched is None else (prefetched.memories, prefetched.turns)
+    known = prefetched or Keywords()
     degraded = _degraded(indexes, query)
     if (turns := turns_asked(indexes, query)) is None:
         with indexes.serving():
-            return RankedList(_scored(_find(cursor, indexes, query, memories)), degraded=degraded)
+            return RankedList(_scored(_find(cursor, indexes, query, known.memories)), degraded=degraded)
     is_whole = turns.catch_up(CATCH_UP_S)
 
     def both(own: duckdb.DuckDBPyConnection) -> tuple[RankedRecords, RankedRecords]:
         with indexes.serving():
-            found = _find(cursor, indexes, query, memories), _find(own, turns, query, of_turns)
+            found = _find(cursor, indexes, query, known.memories), _find(own, turns, query, known.turns)
             of_memories, said = (_scored(some) for some in _sharing(query, *found))
             return of_memories, replace(said, run=turns.cursors.run)
 

@@ -19,7 +19,7 @@ from storage.migrate import migrate
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.search import prefetch, search
+from storage.search.search import Keywords, prefetch, search
 from storage.search.vectors.hnsw_graph import EF_CONSTRUCTION, EF_SEARCH, M
 from storage.writer import Writer
 from streams.clock import SystemClock
@@ -91,7 +91,9 @@ def _measure(
                     text = asked[number]
                     keywords = beside.submit(prefetch, reader, engine, text, filter)  # as the door does (`Call.search`)
                     vector, tokens = encode_query(embedder, text)
-                    return search(cursor, engine, Query(text, vector, filter, LIMIT, tokens), keywords.result())
+                    return search(
+                        cursor, engine, Query(text, vector, filter, LIMIT, tokens), Keywords(keywords.result())
+                    )
 
                 _ask(report, f"search_{size}_{chosen}", engine, count, ask)
                 report.add(
