@@ -52,7 +52,10 @@ def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, fi
 
 
 def prefetch_turns(indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches | None:
-    """As `prefetch`, of turns; None where none are searched, or some are not indexed yet, which the search waits for."""
+    """As `prefetch`, of turns; None where none are searched.
+
+    None too where the search has to wait until all are indexed.
+    """
     turns = indexes.searched_turns(filter.namespace)
     if turns is None or not turns.catch_up(CATCH_UP_S):
         return None
