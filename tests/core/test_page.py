@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from mcp_ingress.toolsets.core.page import FRAME, INDEX, TEXT, Page
+from mcp_ingress.toolsets.core.page import FRAME, INDEX, LEAST_READ, ROWS_READ, TEXT, Page
 from processors.memory.rules.relevance import UNCHANGED
 from storage.search.records.hits import SearchHit
 
@@ -25,10 +25,15 @@ class Rows(Page):
                 for number in range(len(rows))]  # fmt: skip
         self.given.extend(rows)
         left = iter(hits)
-        read = lambda count: list(islice(left, count))  # noqa: E731
+
+        def read(count: int) -> list[SearchHit]:
+            self.asked.append(count)
+            return list(islice(left, count))
+
         return self.fitted(None, None, "default", read, UNCHANGED).rows  # type: ignore[arg-type]
 
     given: list[dict[str, Any]] = []
+    asked: list[int] = []
 
     def _rows(self, cursor: Any, stored: Any, namespace: str, hits: Sequence[SearchHit], relevance: Any) -> Any:
         return [self.given[hit.label] for hit in hits]
@@ -37,6 +42,7 @@ class Rows(Page):
 @pytest.fixture(autouse=True)
 def empty() -> None:
     Rows.given.clear()
+    Rows.asked.clear()
 
 
 def row(number: int, text: str, **more: Any) -> dict[str, Any]:
@@ -69,6 +75,27 @@ def test_ids_of_others_go_before_the_text_is_shorter_than_can_be_read() -> None:
 def test_a_passage_that_was_cut_says_so() -> None:
     [first] = page(240, TEXT).shown(row(0, "We deploy on Thursdays. " * 40))
     assert first["truncated"] is True and len(orjson.dumps(first)) < 260
+
+
+def test_behind_the_first_no_more_hits_are_read_than_may_fit_of_the_smallest_row() -> None:
+    rows = [
+        {**row(0, f"Ann deploys what Bob has tested on day {number:02} of each month."), "id": f"{number:036}"}
+        for number in range(60)
+    ]
+    size = len(orjson.dumps(rows[0])) + 1
+    shown = page((ROWS_READ + 6) * size + 3).shown(*rows)
+    assert len(shown) == ROWS_READ + 6
+    assert Rows.asked == [ROWS_READ, 6, 0]
+
+
+def test_a_last_row_is_looked_for_among_a_few_hits() -> None:
+    rows = [
+        {**row(0, f"Ann deploys what Bob has tested on day {number:02} of each month."), "id": f"{number:036}"}
+        for number in range(60)
+    ]
+    size = len(orjson.dumps(rows[0])) + 1
+    assert len(page((ROWS_READ + 1) * size + 3).shown(*rows)) == ROWS_READ + 1
+    assert Rows.asked == [ROWS_READ, LEAST_READ, 0]
 
 
 def test_no_hits_are_no_rows() -> None:
