@@ -35,7 +35,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         evidence.is_by_user = context.records.user_records.among(labels)
     tokens = None
     if query.vector is not None:
-        evidence.vector = space.document_similarities(query.vector, labels)
+        evidence.vector = space.document_similarities(query.vector, labels, roughly=True)
         evidence.background = background(_sampled(context, query.vector))
         around = context.records.surroundings(context.cursor, query.filter.namespace, context.space_name)
         if around is not None:

@@ -111,11 +111,12 @@ class DenseSpace:
     def similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return self.index.cosines(vector, labels)
 
-    def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    def document_similarities(self, vector: np.ndarray, labels: np.ndarray, *, roughly: bool = False) -> np.ndarray:
         parts, owners = self._passages.split(labels)
         is_part = parts != labels[owners]
         parts, owners = parts[is_part], owners[is_part]
-        cosines = self.index.approximate_cosines(vector, np.concatenate([labels, parts])).astype(np.float64)
+        compare = self.index.approximate_cosines if roughly else self.index.cosines
+        cosines = compare(vector, np.concatenate([labels, parts])).astype(np.float64)
         whole, of_parts = cosines[: len(labels)], cosines[len(labels) :]
         if len(parts):
             first = np.flatnonzero(np.diff(owners, prepend=-1))  # the passages of one text stand together, in order
