@@ -129,7 +129,7 @@ class IndexSet:
         return self._pace.answering()
 
     def yield_to_callers(self) -> None:
-        """Call in long work, at least once a millisecond: waiting callers go first."""
+        """Call in long work, the more often the better: waiting callers go first."""
         self._pace.pause()
 
     def open(self, positions: Mapping[str, int]) -> None:

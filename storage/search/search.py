@@ -44,18 +44,14 @@ class Keywords:
 
 def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
     """Search the keyword side while the text is encoded, and bring the caches of the tables up to date."""
-    with indexes.serving():
-        allowed = indexes.records.allowed(cursor, filter)
-        keywords = indexes.words.search(cursor, matter_of(text), allowed, KEYWORD_DEPTH, alone=False)
-        indexes.records.follow_relations(cursor)
-        return keywords
+    allowed = indexes.records.allowed(cursor, filter)
+    keywords = indexes.words.search(cursor, matter_of(text), allowed, KEYWORD_DEPTH, alone=False)
+    indexes.records.follow_relations(cursor)
+    return keywords
 
 
 def prefetch_turns(indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches | None:
-    """As `prefetch`, of turns; None where none are searched.
-
-    None too where the search has to wait until all are indexed.
-    """
+    """As `prefetch`, of turns. None leaves it to the search: there are none, or some are not indexed yet."""
     turns = indexes.searched_turns(filter.namespace)
     if turns is None or not turns.catch_up(CATCH_UP_S):
         return None

@@ -49,6 +49,13 @@ def row(number: int, text: str, **more: Any) -> dict[str, Any]:
     return {"id": IDS[number], "kind": "fact", "text": text, "at": "2026-01-05", "score": 0.5, "why": "words", **more}
 
 
+def alike(count: int) -> tuple[list[dict[str, Any]], int]:
+    """Rows of one size, and this size as a page counts it."""
+    texts = (f"Ann deploys what Bob has tested on day {number:02} of each month." for number in range(count))
+    rows = [{**row(0, text), "id": f"{number:036}"} for number, text in enumerate(texts)]
+    return rows, len(orjson.dumps(rows[0])) + 1
+
+
 def page(characters: int, detail: str = INDEX) -> Rows:
     return Rows("when do we deploy", detail, (characters + FRAME) // 4)
 
@@ -78,24 +85,16 @@ def test_a_passage_that_was_cut_says_so() -> None:
 
 
 def test_behind_the_first_no_more_hits_are_read_than_may_fit_of_the_smallest_row() -> None:
-    rows = [
-        {**row(0, f"Ann deploys what Bob has tested on day {number:02} of each month."), "id": f"{number:036}"}
-        for number in range(60)
-    ]
-    size = len(orjson.dumps(rows[0])) + 1
+    rows, size = alike(60)
     shown = page((ROWS_READ + 6) * size + 3).shown(*rows)
     assert len(shown) == ROWS_READ + 6
-    assert Rows.asked == [ROWS_READ, 6, 0]
+    assert Rows.asked == [ROWS_READ, 6]
 
 
 def test_a_last_row_is_looked_for_among_a_few_hits() -> None:
-    rows = [
-        {**row(0, f"Ann deploys what Bob has tested on day {number:02} of each month."), "id": f"{number:036}"}
-        for number in range(60)
-    ]
-    size = len(orjson.dumps(rows[0])) + 1
+    rows, size = alike(60)
     assert len(page((ROWS_READ + 1) * size + 3).shown(*rows)) == ROWS_READ + 1
-    assert Rows.asked == [ROWS_READ, LEAST_READ, 0]
+    assert Rows.asked == [ROWS_READ, LEAST_READ]
 
 
 def test_no_hits_are_no_rows() -> None:

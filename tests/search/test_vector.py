@@ -50,16 +50,16 @@ def recall(index: VectorIndex, allowed: np.ndarray | None, queries: np.ndarray) 
     return hits / (10 * len(queries))
 
 
-def test_approximate_cosines_are_near_to_the_exact_ones_and_nan_where_there_is_no_vector() -> None:
+def test_rough_cosines_are_near_to_the_exact_ones_and_nan_where_there_is_no_vector() -> None:
     index = VectorIndex(MODEL)
     index.add(LABELS[:200], ROWS[:200])
     asked = np.append(LABELS[:200][::-1], 7)
-    found, exact_ones = index.approximate_cosines(ROWS[300], asked), index.cosines(ROWS[300], asked)
+    found, exact_ones = index.cosines(ROWS[300], asked, roughly=True), index.cosines(ROWS[300], asked)
     error = compare.error_of(float(np.abs(ROWS[:200]).max()) / 127, ROWS[300])
     assert np.isnan(found[-1]) and np.isnan(exact_ones[-1])
     assert 0 < np.abs(found[:-1] - exact_ones[:-1]).max() <= error
     index.remove(LABELS[:1].tolist())
-    assert np.isnan(index.approximate_cosines(ROWS[300], LABELS[:1])).all()
+    assert np.isnan(index.cosines(ROWS[300], LABELS[:1], roughly=True)).all()
 
 
 def test_a_vector_is_found_as_soon_as_it_is_added() -> None:

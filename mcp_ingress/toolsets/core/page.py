@@ -91,7 +91,7 @@ class Page:
         shown: list[Row] = []
         passed: set[str] = set()
         left, most = self.room, max(self.most_rows, FIRST)
-        while some := read(min(_rows_wanted(left, sizes.values()), most - len(hits))):
+        while (wanted := min(_rows_wanted(left, sizes.values()), most - len(hits))) and (some := read(wanted)):
             hits += some
             trusted = relevance_of(hits, calibration)
             relevance = dict(zip((hit.label for hit in hits), trusted.values, strict=True))

@@ -108,7 +108,6 @@ class Relate(Stage):
                 news = _read(cursor, namespace, [identity for each in own for identity in each])
                 for memory_id, edge in (*self._similar(cursor, namespace, news), *_temporal(cursor, namespace, news)):
                     edges.setdefault((namespace, memory_id), []).append(edge)
-                    self._indexes.yield_to_callers()
             found += [
                 self._fact(logged, [edge for one in each for edge in edges.get((logged.event.namespace, one), ())])
                 for logged, each in zip(some, ids, strict=True)

@@ -115,8 +115,7 @@ class DenseSpace:
         parts, owners = self._passages.split(labels)
         is_part = parts != labels[owners]
         parts, owners = parts[is_part], owners[is_part]
-        compare = self.index.approximate_cosines if roughly else self.index.cosines
-        cosines = compare(vector, np.concatenate([labels, parts])).astype(np.float64)
+        cosines = self.index.cosines(vector, np.concatenate([labels, parts]), roughly=roughly).astype(np.float64)
         whole, of_parts = cosines[: len(labels)], cosines[len(labels) :]
         if len(parts):
             first = np.flatnonzero(np.diff(owners, prepend=-1))  # the passages of one text stand together, in order
@@ -140,7 +139,7 @@ class DenseSpace:
         lengths = np.bincount(owners, counts, len(labels)).astype(np.int64)
         passages = np.bincount(owners, minlength=len(labels))
         if passages.max(initial=0) > READ_PASSAGES:
-            similarities = np.where(counts > 0, self.index.approximate_cosines(vector, parts), np.nan)
+            similarities = np.where(counts > 0, self.index.cosines(vector, parts, roughly=True), np.nan)
             chosen = _nearest_passages(similarities, owners, passages)
             parts, owners = parts[chosen], owners[chosen]
         known, rows = self.tokens.similarities(query, parts)
