@@ -140,8 +140,9 @@ def _best_window(parts: Sequence[Span], words: Sequence[dict[int, float]], near:
     ends: list[int] = []
     for first, (start, _) in enumerate(parts):
         while stop < len(parts) and parts[stop][1] - start <= longest:
-            said += sum(weight for word, weight in words[stop].items() if not counts[word])
-            counts.update(words[stop])
+            for word, weight in words[stop].items():
+                said += 0.0 if counts[word] else weight
+                counts[word] += 1
             stop += 1
         ends.append(parts[stop - 1][1])
         score = round(said + (MEANT * _share(near, (start, ends[-1])) if near else 0.0), 9)
@@ -149,8 +150,9 @@ def _best_window(parts: Sequence[Span], words: Sequence[dict[int, float]], near:
             best, ties = score, [first]
         elif score == best and best and first == ties[-1] + 1:
             ties.append(first)
-        counts.subtract(words[first])
-        said -= sum(weight for word, weight in words[first].items() if not counts[word])
+        for word, weight in words[first].items():
+            counts[word] -= 1
+            said -= 0.0 if counts[word] else weight
     chosen = ties[len(ties) // 2]
     return parts[chosen][0], ends[chosen]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import duckdb
 import numpy as np
@@ -14,21 +14,35 @@ import numpy as np
 from storage.search.ranking.context import Scored, SearchContext
 from storage.search.ranking.fusion import ordered
 from storage.search.ranking.newest import read_changes
+from storage.search.records.clusters import Statements
 from storage.search.records.hits import TIE_DIGITS, SearchHit
 from storage.search.records.label_map import ABSENT, places_in
 
 MAX_OTHERS = 10
 """This many other records that state the same as a hit are named."""
-Read = Callable[[duckdb.DuckDBPyConnection], list[SearchHit]]
+Found = TypeVar("Found")
+
+
+class Run(Protocol):
+    """What reads with a cursor of the indexes that it belongs to."""
+
+    def __call__(self, read: Callable[[duckdb.DuckDBPyConnection], Found], /) -> Found: ...
+
+
+class Statement(NamedTuple):
+    """A record, as (kind, id), and how often it was stated."""
+
+    name: tuple[str, str]
+    times: int
 
 
 @dataclass(frozen=True)
 class RankedRecords:
-    """The scored candidates of one set of indexes, by number. `run` gives `Read` a cursor of these indexes."""
+    """The scored candidates of one set of indexes, by number. `run` reads with a cursor of these indexes."""
 
     context: SearchContext
     scored: Scored
-    run: Callable[[Read], list[SearchHit]]
+    run: Run
 
     @cached_property
     def places(self) -> Mapping[str, Mapping[int, tuple[int, float]]]:
@@ -42,15 +56,33 @@ class RankedRecords:
         """The hits of these candidates, but for those that are gone, in the same order."""
         return self.run(lambda cursor: self._hits(cursor, numbers)) if len(numbers) else []
 
+    def statements(self, numbers: Sequence[int]) -> list[Statement | None]:
+        """Of each of these candidates its name, and how often it was stated; None for one that is gone."""
+        return self.run(lambda cursor: self._statements(cursor, numbers)) if numbers else []
+
     def _hits(self, cursor: duckdb.DuckDBPyConnection, numbers: np.ndarray) -> list[SearchHit]:
-        documents, labels = self.context.records.documents, self.scored.labels[numbers]
-        found = documents.hits(cursor, self.context.query.filter.namespace, labels.tolist())
-        others = self._others(cursor, list(found))
+        documents, labels = self.context.records.documents, self.scored.labels[numbers].tolist()
+        others = self._others(cursor, labels)
+        known = {
+            label: {**self._scores(number, label), **others[label], **self._changes(cursor, label)}
+            for number, label in zip(numbers.tolist(), labels, strict=True)
+        }
+        found = documents.hits(cursor, self.context.query.filter.namespace, labels, known)
+        return [found[label] for label in labels if label in found]
+
+    def _statements(self, cursor: duckdb.DuckDBPyConnection, numbers: Sequence[int]) -> list[Statement | None]:
+        labels = self.scored.labels[list(numbers)].tolist()
+        rows, others = self.context.records.documents.rows(cursor, labels), self._stated(labels)
         return [
-            replace(found[label], **self._scores(number, label), **others[label], **self._changes(cursor, label))
-            for number, label in zip(numbers.tolist(), labels.tolist(), strict=True)
-            if label in found
+            Statement((row.kind, row.record_id), each.times) if (row := rows.get(label)) is not None else None
+            for label, each in zip(labels, others, strict=True)
         ]
+
+    def _stated(self, labels: Sequence[int]) -> list[Statements]:
+        """What else states the same as each of these."""
+        context = self.context
+        allowed = [context.allowed.labels]
+        return context.records.clusters.statements(labels, allowed, MAX_OTHERS, excerpts=context.with_excerpts)
 
     def _scores(self, number: int, label: int) -> dict[str, Any]:
         scored = self.scored
@@ -68,8 +100,7 @@ class RankedRecords:
         context = self.context
         if not context.query.distinct:
             return {label: {} for label in labels}
-        clusters, allowed = context.records.clusters, [context.allowed.labels]
-        stated = clusters.statements(labels, allowed, MAX_OTHERS, excerpts=context.with_excerpts)
+        stated = self._stated(labels)
         names = context.records.documents.names_of(cursor, [each.others for each in stated])
         rows = zip(labels, names, stated, strict=True)
         return {label: {"also": also, "times": each.times} for label, also, each in rows}
@@ -132,15 +163,14 @@ class RankedList:
         self, memories: Mapping[int, SearchHit], turns: RankedRecords, numbers: np.ndarray
     ) -> dict[int, SearchHit]:
         """By label the memories, each with the turn that says the same, and the turns with these numbers."""
-        same = {label: self._same[label] for label in memories if label in self._same}
-        read = {hit.label: hit for hit in turns.read(np.array([*same.values(), *numbers.tolist()], np.int64))}
         labels: list[int] = turns.scored.labels.tolist()
+        read = {hit.label: hit for hit in turns.read(numbers)}
         hits = dict(memories) | {labels[number]: read[labels[number]] for number in numbers if labels[number] in read}
-        for label, number in same.items():
-            if (turn := read.get(labels[number])) is not None:
+        same = {label: self._same[label] for label in memories if label in self._same}
+        for label, turn in zip(same, turns.statements(list(same.values())), strict=True):
+            if turn is not None:
                 hit = hits[label]
-                also = [*hit.also, (turn.kind, turn.record_id)]
-                hits[label] = replace(hit, also=also, times=hit.times + turn.times)
+                hits[label] = replace(hit, also=[*hit.also, turn.name], times=hit.times + turn.times)
         return hits
 
 

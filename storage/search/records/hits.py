@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import duckdb
 
@@ -82,10 +84,20 @@ class DocumentRows:
         """Forget documents."""
         self._rows.remove(labels)
 
-    def hits(self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
-        """The documents of a namespace with these labels, without scores."""
+    def hits(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        namespace: str,
+        labels: Sequence[int],
+        known: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> dict[int, SearchHit]:
+        """The documents of a namespace with these labels. `known`: by label what a search knows of a hit beside."""
         rows = self._rows.read(cursor, labels)
-        return {label: SearchHit(label, *row[:-1]) for label, row in rows.items() if row.namespace == namespace}
+        return {
+            label: SearchHit(label, *row[:-1], **known.get(label, {}))
+            for label, row in rows.items()
+            if row.namespace == namespace
+        }
 
     def names(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
         """(kind, record id) of the documents with these labels, in their order."""

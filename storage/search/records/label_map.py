@@ -60,8 +60,8 @@ class LabelMap:
             is_there = keys[at] == labels
             numbers[is_there] = values[at[is_there]]
         if fresh:
-            for place in np.flatnonzero(numbers == ABSENT).tolist():
-                numbers[place] = fresh.get(int(labels[place]), ABSENT)
+            missing = np.flatnonzero(numbers == ABSENT)
+            numbers[missing] = [fresh.get(label, ABSENT) for label in labels[missing].tolist()]
         return numbers
 
     def add(self, label: int, value: int) -> None:
