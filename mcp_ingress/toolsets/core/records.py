@@ -12,7 +12,7 @@ from processors.telemetry.kinds import TURN as TURN_KIND
 from storage.search.records.hits import DocumentRows
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
-from storage.statements import marks
+from storage.statements import execute, marks
 from streams.ids import document_label
 
 LINE = 120
@@ -77,7 +77,7 @@ def read_kinds(
         kinds |= _entry_kinds(cursor, namespace, entries)
     beliefs = [label for label, row in rows.items() if (row.toolset, row.kind) == _BELIEF]
     if beliefs:
-        kinds |= dict(cursor.execute(_BELIEF_KINDS.format(marks=marks(beliefs)), beliefs).fetchall())
+        kinds |= dict(execute(cursor, _BELIEF_KINDS.format(marks=marks(beliefs)), beliefs).fetchall())
     return kinds
 
 
@@ -88,7 +88,7 @@ def _entry_kinds(cursor: duckdb.DuckDBPyConnection, namespace: str, entries: Seq
     """
 
     def found(sql: str, asked: Sequence[str]) -> dict[str, str]:
-        return dict(cursor.execute(sql.format(marks=marks(asked)), [namespace, *asked]).fetchall())
+        return dict(execute(cursor, sql.format(marks=marks(asked)), [namespace, *asked]).fetchall())
 
     roots = {entry: entry for entry in entries} | found(_ROOTS, entries)
     tags = found(_TAGS, list(roots.values()))

@@ -17,6 +17,7 @@ from processors.talos.rules.session_signals import indicators_now
 from processors.talos.rules.significance import SignificanceCounts
 from storage.search.index_set import IndexSet
 from storage.search.records.hits import SearchHit
+from storage.statements import execute
 
 MAX_RELATED = 10
 MAX_SIMILAR = 5
@@ -61,14 +62,16 @@ class PatternEvidence:
 
 def read_context(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> PatternContext | None:
     """None when there is no such session."""
-    texts = cursor.execute(
+    texts = execute(
+        cursor,
         "SELECT goal FROM talos_sessions WHERE namespace = $1 AND session_id = $2 UNION ALL "
         "SELECT text FROM entities WHERE namespace = $1 AND session_id = $2 AND label = 'Friction'",
         [namespace, session_id],
     ).fetchall()
     if not texts or not session_exists(cursor, namespace, session_id):
         return None
-    patterns = cursor.execute(
+    patterns = execute(
+        cursor,
         "SELECT pattern_id, name, status, last_occurred_at, total_occurrences, indicators FROM patterns "
         "WHERE namespace = ? AND status <> 'deprecated'",
         [namespace],
@@ -95,7 +98,8 @@ def read_evidence(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
     An emerging signal lacks one occurrence to be a pattern.
     """
     state = read_state(cursor, namespace, session_id, now)
-    signals = cursor.execute(
+    signals = execute(
+        cursor,
         "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 "
         "ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
         [namespace, MAX_SIGNALS],
@@ -109,15 +113,16 @@ def read_evidence(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
 
 def session_exists(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> bool:
     """Whether the session was ever opened."""
-    found = cursor.execute(
-        "SELECT 1 FROM talos_sessions WHERE namespace = ? AND session_id = ?", [namespace, session_id]
+    found = execute(
+        cursor, "SELECT 1 FROM talos_sessions WHERE namespace = ? AND session_id = ?", [namespace, session_id]
     ).fetchone()
     return found is not None
 
 
 def count_inherited(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> dict[str, int]:
     """How much of each of the seven inherited kinds was live when the session opened: its INHERITED edges."""
-    rows = cursor.execute(
+    rows = execute(
+        cursor,
         "SELECT label, count(*) FROM session_inherited WHERE namespace = ? AND session_id = ? GROUP BY label",
         [namespace, session_id],
     ).fetchall()
@@ -127,7 +132,8 @@ def count_inherited(cursor: duckdb.DuckDBPyConnection, namespace: str, session_i
 
 def count_session(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> SessionCounters:
     """The session's counters; zero for what was never published."""
-    row = cursor.execute(
+    row = execute(
+        cursor,
         """
         SELECT (SELECT count(*) FROM tool_calls WHERE namespace = $1 AND session_id = $2),
                (SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0)
@@ -143,14 +149,16 @@ def count_session(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
 
 def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_id: str) -> Recurrence | None:
     """How often this friction had occurred when it was logged; None when it is not there."""
-    own = cursor.execute(
+    own = execute(
+        cursor,
         "SELECT occurrence, canonical_id FROM frictions WHERE namespace = ? AND friction_id = ?",
         [namespace, friction_id],
     ).fetchone()
     if own is None:
         return None
     occurrence, canonical_id = own
-    earlier = cursor.execute(
+    earlier = execute(
+        cursor,
         "SELECT friction_id, description FROM frictions WHERE namespace = ? AND canonical_id = ? AND occurrence < ? "
         "ORDER BY occurrence DESC LIMIT ?",
         [namespace, canonical_id, occurrence, MAX_SIMILAR],
@@ -174,7 +182,7 @@ def find_related(
     ends = {hit.record_id: _ends(cursor, indexes, namespace, hit) for hit in hits}
     for kind, source in _SESSIONS_OF.items():
         if ids := [hit.record_id for hit in hits if hit.kind == kind]:
-            for record_id, session_id in cursor.execute(source, [namespace, ids]).fetchall():
+            for record_id, session_id in execute(cursor, source, [namespace, ids]).fetchall():
                 ends[record_id].setdefault(session_id)
     unlabelled = {end for some in ends.values() for end, label in some.items() if label is None}
     unknown = [end for end in unlabelled if may_hold("talos_sessions", (namespace, end))]
@@ -214,7 +222,8 @@ def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: s
     """Those of the ids that are sessions which were opened."""
     known: dict[str, bool] = indexes.records.cached(cursor, ("sessions", namespace), _opened)
     if unknown := [identity for identity in ids if identity not in known]:
-        rows = cursor.execute(
+        rows = execute(
+            cursor,
             "SELECT session_id FROM talos_sessions WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
             [namespace, unknown],
         ).fetchall()

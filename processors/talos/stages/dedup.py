@@ -23,6 +23,7 @@ from storage.reader import Reader
 from storage.search.index_set import IndexSet
 from storage.search.records.matches import Matches
 from storage.search.vectors.space import Space
+from storage.statements import execute
 from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
 from streams.ids import document_label
@@ -193,11 +194,8 @@ class Dedup(Stage):
         others = sorted({other for found in near.values() for other, _ in found})
         if not others:
             return {}
-        names = dict(
-            cursor.execute(
-                "SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [others]
-            ).fetchall()
-        )
+        rows = self._indexes.records.documents.rows(cursor, others)
+        names = {label: row.record_id for label, row in rows.items()}
         return {
             number: {names[other]: cosine for other, cosine in near.get(label, ()) if other in names and other != label}
             for number, label in own.items()
@@ -222,7 +220,7 @@ def _rows(
 ) -> dict[int, list[tuple[str, str]]]:
     """(record id, text) of what is found, in log order, by the number of what asked."""
     found: dict[int, list[tuple[str, str]]] = {}
-    for number, record_id, text in cursor.execute(query, [orjson.dumps(asked).decode()]).fetchall():
+    for number, record_id, text in execute(cursor, query, [orjson.dumps(asked).decode()]).fetchall():
         found.setdefault(number, []).append((record_id, text))
     return found
 
