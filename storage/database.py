@@ -59,6 +59,16 @@ class Database:
         """A new connection to the same database, for one thread."""
         return self._connection.cursor()
 
+    @property
+    def log_bytes(self) -> int:
+        """The size of DuckDB's write-ahead log: what no checkpoint has folded into the file."""
+        if self.path is None:
+            return 0
+        try:
+            return self.path.with_name(f"{self.path.name}.wal").stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def condemn(self) -> None:
         """Have the next start move the file aside: call it when a query finds damage (`is_damage`), then exit."""
         if self.path is not None:

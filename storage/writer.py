@@ -25,7 +25,7 @@ from streams.progress import MATERIALISE
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
-CACHED_ROWS = 20_000
+CACHED_ROWS = 5_000
 UPDATE_MAX_ROWS = 2
 """Up to this many changed rows are written by UPDATEs."""
 PREPARED_MAX_ROWS = 100

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from processors.frame import materialiser
 from processors.frame.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
 from processors.frame.reducer import reducers
 from processors.telemetry.mirror import TelemetryMirror
@@ -112,6 +113,21 @@ async def test_a_restart_goes_on_from_the_positions_in_the_store(tmp_path, log):
     async with running(tmp_path / "home", log) as store:
         assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
         assert store.materialiser.counters.records == 1
+        assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+
+
+async def test_a_store_that_is_never_idle_folds_a_large_write_ahead_log_into_its_file_now_and_then(
+    tmp_path, log, monkeypatch
+):
+    monkeypatch.setattr(materialiser, "LARGE_LOG_BYTES", 1)
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
+        assert store.database.log_bytes > 0  # the last checkpoint is not a minute ago
+        monkeypatch.setattr(materialiser, "CHECKPOINT_S", 0.0)
+        assert await store.applied.wait(Freshness.after(await log.publish([invoked(2)])), timeout_s=SOON_S)
+        async with asyncio.timeout(SOON_S):
+            while store.database.log_bytes:
+                await asyncio.sleep(0.01)
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
 
 

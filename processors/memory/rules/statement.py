@@ -17,8 +17,8 @@ from processors.memory.rules.words import word_set
 
 MAX_WORDS = 60
 """A longer sentence is not compared: it says more than one thing."""
-STATEMENTS = 4096
-"""What follows from a statement alone is kept of this many: forty neighbours are compared with each memory."""
+STATEMENTS = 1024
+"""What follows from a statement alone is kept of this many, 15 KB each: forty neighbours are compared with a memory."""
 
 
 CLAUSE = re.compile(r"[,;:] ")
