@@ -60,6 +60,11 @@ class Database:
         return self._connection.cursor()
 
     @property
+    def file_bytes(self) -> int:
+        """The size of the file; 0 in memory."""
+        return 0 if self.path is None else self.path.stat().st_size
+
+    @property
     def log_bytes(self) -> int:
         """The size of DuckDB's write-ahead log: what no checkpoint has folded into the file."""
         if self.path is None:

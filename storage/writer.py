@@ -31,6 +31,13 @@ UPDATE_MAX_ROWS = 2
 PREPARED_MAX_ROWS = 100
 """Up to this many rows are written by a prepared statement, more by an appender."""
 
+LARGE_LOG_BYTES, LARGE_LOG_SHARE = 16 * 1024 * 1024, 1 / 8
+"""A write-ahead log of this size, and this share of the file, is worth a checkpoint while there is more to write.
+
+What no checkpoint has folded in lies in memory as it came: 8.8 MB of it were 45 MB, and took 0.1 s. But a checkpoint
+writes whole groups of rows again, of a large file most of it.
+"""
+
 RELEASE_ROWS = 50_000
 """After this many rows what DuckDB keeps in memory of its file goes, once all is folded into it.
 
@@ -238,8 +245,13 @@ class Writer:
         rows = self._cursor.execute("SELECT stage, topic, partition, next_offset FROM stage_positions").fetchall()
         return {(stage, Partition(topic, partition)): offset for stage, topic, partition, offset in rows}
 
+    @property
+    def has_large_log(self) -> bool:
+        """Whether a checkpoint pays off although the writer is not idle."""
+        return self.database.log_bytes >= max(LARGE_LOG_BYTES, LARGE_LOG_SHARE * self.database.file_bytes)
+
     def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file; called when idle."""
+        """Fold the write-ahead log into the file; called when idle, and when `has_large_log`."""
         self._cursor.execute("CHECKPOINT")
         if self._rows_since_release >= RELEASE_ROWS:
             self._rows_since_release = 0

@@ -34,11 +34,8 @@ from streams.topics import DLQ_SUFFIX, INVOCATIONS, MEMORY, TELEMETRY
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 4 * 1024 * 1024
-LARGE_LOG_BYTES, CHECKPOINT_S = 16 * 1024 * 1024, 60.0
-"""A write-ahead log of this size is folded into the file also while there is always more to apply, at most this often.
-
-What is not folded yet lies in memory as it came, twice its size and more: 8.8 MB were 45, and took 0.1 s.
-"""
+CHECKPOINT_S = 60.0
+"""A store that always has more to apply folds a large write-ahead log into its file at most this often."""
 CONSECUTIVE_FAILURES = 50
 BY_KEY = frozenset({MEMORY.name, TELEMETRY.name, INVOCATIONS.name})
 """Topics whose records lie on the partition of their key; what is derived lies on that of its source."""
@@ -147,16 +144,15 @@ class Materialiser:
                 for batch in _slices(records):
                     await self.apply(batch)
                 batcher.took_s = self._clock.monotonic() - started
-                if not records or self._is_log_large():
+                if not records or self._is_checkpoint_due():
                     self._checkpointed_at = self._clock.monotonic()
                     await loop.run_in_executor(self.thread, self._writer.checkpoint)
         finally:
             await batcher.close()
 
-    def _is_log_large(self) -> bool:
-        """Whether a checkpoint pays off although more is to be applied."""
-        is_due = self._clock.monotonic() - self._checkpointed_at >= CHECKPOINT_S
-        return is_due and self._writer.database.log_bytes >= LARGE_LOG_BYTES
+    def _is_checkpoint_due(self) -> bool:
+        waited_s = self._clock.monotonic() - self._checkpointed_at
+        return waited_s >= CHECKPOINT_S and self._writer.has_large_log
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions too: topics that were made after the start."""

@@ -12,6 +12,7 @@ from processors.frame import materialiser
 from processors.frame.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
 from processors.frame.reducer import reducers
 from processors.telemetry.mirror import TelemetryMirror
+from storage import writer
 from storage.applied import AppliedPositions
 from storage.database import FILE_NAME, Database
 from storage.search.index_set import IndexSet
@@ -119,7 +120,8 @@ async def test_a_restart_goes_on_from_the_positions_in_the_store(tmp_path, log):
 async def test_a_store_that_is_never_idle_folds_a_large_write_ahead_log_into_its_file_now_and_then(
     tmp_path, log, monkeypatch
 ):
-    monkeypatch.setattr(materialiser, "LARGE_LOG_BYTES", 1)
+    monkeypatch.setattr(writer, "LARGE_LOG_BYTES", 1)
+    monkeypatch.setattr(writer, "LARGE_LOG_SHARE", 0.0)
     async with running(tmp_path / "home", log) as store:
         assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
         assert store.database.log_bytes > 0  # the last checkpoint is not a minute ago
@@ -129,6 +131,16 @@ async def test_a_store_that_is_never_idle_folds_a_large_write_ahead_log_into_its
             while store.database.log_bytes:
                 await asyncio.sleep(0.01)
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+
+
+@pytest.mark.parametrize(("log_mb", "file_mb", "is_large"), [(15, 1, False), (16, 100, True), (16, 1000, False)])
+def test_a_checkpoint_pays_off_by_what_it_folds_in_and_what_it_writes_again(
+    tmp_path, monkeypatch, log_mb, file_mb, is_large
+):
+    monkeypatch.setattr(Database, "log_bytes", log_mb << 20)
+    monkeypatch.setattr(Database, "file_bytes", file_mb << 20)
+    with contextlib.closing(Database(migrated_home(tmp_path))) as database:
+        assert Writer(database, tables()).has_large_log is is_large
 
 
 async def test_a_dead_letter_is_buried_once_even_when_the_store_is_rebuilt(tmp_path, log):
