@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import duckdb
 import numpy as np
 
+from storage.cursor_pool import Query, Result
 from storage.search.ranking.context import Scored, SearchContext
 from storage.search.ranking.fusion import ordered
 from storage.search.ranking.newest import read_changes
@@ -20,16 +21,15 @@ from storage.search.records.label_map import ABSENT, places_in
 
 MAX_OTHERS = 10
 """This many other records that state the same as a hit are named."""
-Found = TypeVar("Found")
 
 
-class Run(Protocol):
-    """What reads with a cursor of the indexes that it belongs to."""
+class QueryRunner(Protocol):
+    """Runs a query with a cursor of the indexes that it belongs to."""
 
-    def __call__(self, read: Callable[[duckdb.DuckDBPyConnection], Found], /) -> Found: ...
+    def __call__(self, query: Query[Result], /) -> Result: ...
 
 
-class Statement(NamedTuple):
+class Mention(NamedTuple):
     """A record, as (kind, id), and how often it was stated."""
 
     name: tuple[str, str]
@@ -38,11 +38,11 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class RankedRecords:
-    """The scored candidates of one set of indexes, by number. `run` reads with a cursor of these indexes."""
+    """The scored candidates of one set of indexes, by number. `run` has a cursor of these indexes."""
 
     context: SearchContext
     scored: Scored
-    run: Run
+    run: QueryRunner
 
     @cached_property
     def places(self) -> Mapping[str, Mapping[int, tuple[int, float]]]:
@@ -56,9 +56,9 @@ class RankedRecords:
         """The hits of these candidates, but for those that are gone, in the same order."""
         return self.run(lambda cursor: self._hits(cursor, numbers)) if len(numbers) else []
 
-    def statements(self, numbers: Sequence[int]) -> list[Statement | None]:
+    def mentions(self, numbers: Sequence[int]) -> list[Mention | None]:
         """Of each of these candidates its name, and how often it was stated; None for one that is gone."""
-        return self.run(lambda cursor: self._statements(cursor, numbers)) if numbers else []
+        return self.run(lambda cursor: self._mentions(cursor, numbers)) if numbers else []
 
     def _hits(self, cursor: duckdb.DuckDBPyConnection, numbers: np.ndarray) -> list[SearchHit]:
         documents, labels = self.context.records.documents, self.scored.labels[numbers].tolist()
@@ -70,11 +70,11 @@ class RankedRecords:
         found = documents.hits(cursor, self.context.query.filter.namespace, labels, known)
         return [found[label] for label in labels if label in found]
 
-    def _statements(self, cursor: duckdb.DuckDBPyConnection, numbers: Sequence[int]) -> list[Statement | None]:
+    def _mentions(self, cursor: duckdb.DuckDBPyConnection, numbers: Sequence[int]) -> list[Mention | None]:
         labels = self.scored.labels[list(numbers)].tolist()
         rows, others = self.context.records.documents.rows(cursor, labels), self._stated(labels)
         return [
-            Statement((row.kind, row.record_id), each.times) if (row := rows.get(label)) is not None else None
+            Mention((row.kind, row.record_id), each.times) if (row := rows.get(label)) is not None else None
             for label, each in zip(labels, others, strict=True)
         ]
 
@@ -167,7 +167,7 @@ class RankedList:
         read = {hit.label: hit for hit in turns.read(numbers)}
         hits = dict(memories) | {labels[number]: read[labels[number]] for number in numbers if labels[number] in read}
         same = {label: self._same[label] for label in memories if label in self._same}
-        for label, turn in zip(same, turns.statements(list(same.values())), strict=True):
+        for label, turn in zip(same, turns.mentions(list(same.values())), strict=True):
             if turn is not None:
                 hit = hits[label]
                 hits[label] = replace(hit, also=[*hit.also, turn.name], times=hit.times + turn.times)
