@@ -53,6 +53,30 @@ trim()
 print(before / full > 0.9, resident() / full < 0.5)
 """
 
+HEAVY_QUERY = """
+import threading, time
+from storage.database import Database
+from storage.malloc_trim import release_free_memory
+def own():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+database = Database(None)
+database.cursor().execute("SELECT 1").fetchall()
+before, most = own(), 0
+def ask():
+    global most
+    sql = "SELECT i % 7 AS k, 'longer than twelve letters ' || i AS x FROM range(1000000) r(i) ORDER BY ALL"
+    found = database.cursor().execute(sql).fetchnumpy()
+    most = own()
+asking = threading.Thread(target=ask)
+asking.start()
+asking.join()
+until = time.monotonic() + 10
+while own() - before > (most - before) / 4 and time.monotonic() < until:
+    time.sleep(0.1)
+    release_free_memory()
+print(most - before > 100_000, own() - before <= (most - before) / 4)
+"""
+
 
 def output_of(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
@@ -83,3 +107,9 @@ def test_the_threads_of_a_node_share_two_arenas() -> None:
 @pytest.mark.process
 def test_trimming_gives_back_what_lies_free_between_blocks_in_use() -> None:
     assert output_of(TRIM) == "True True"
+
+
+@needs_glibc
+@pytest.mark.process
+def test_what_a_heavy_query_took_goes_back_to_the_system() -> None:
+    assert output_of(HEAVY_QUERY) == "True True"
