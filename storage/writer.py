@@ -250,10 +250,17 @@ class Writer:
         """Whether a checkpoint pays off although the writer is not idle."""
         return self.database.log_bytes >= max(LARGE_LOG_BYTES, LARGE_LOG_SHARE * self.database.file_bytes)
 
-    def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file; called when idle, and when `has_large_log`."""
-        self._cursor.execute("CHECKPOINT")
-        if self._rows_since_release >= RELEASE_ROWS:
+    def checkpoint(self, *, is_idle: bool = True) -> None:
+        """Fold the write-ahead log into the file, when idle or when `has_large_log`.
+
+        Nothing is done while somebody else folds it in, as a snapshot does. What DuckDB keeps in memory goes when idle
+        only: for a moment there is so little room that a query beside it may fail.
+        """
+        try:
+            self._cursor.execute("CHECKPOINT")
+        except duckdb.TransactionException:
+            return
+        if is_idle and self._rows_since_release >= RELEASE_ROWS:
             self._rows_since_release = 0
             release_buffers(self._cursor)
 

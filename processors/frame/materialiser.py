@@ -10,6 +10,7 @@ the process, and a restart recovers (crash-only).
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -146,7 +147,8 @@ class Materialiser:
                 batcher.took_s = self._clock.monotonic() - started
                 if not records or self._is_checkpoint_due():
                     self._checkpointed_at = self._clock.monotonic()
-                    await loop.run_in_executor(self.thread, self._writer.checkpoint)
+                    fold = functools.partial(self._writer.checkpoint, is_idle=not records)
+                    await loop.run_in_executor(self.thread, fold)
         finally:
             await batcher.close()
 

@@ -36,9 +36,28 @@ def test_after_a_large_intake_what_duckdb_keeps_in_memory_goes_and_every_row_is_
     filling.checkpoint()
     few = kept_mb(database)
     filling.commit(Changes(appended={"texts": ROWS}))
+    filling.checkpoint(is_idle=False)
+    assert kept_mb(database) > 1  # somebody may be asking
     filling.checkpoint()
     assert kept_mb(database) < 1 < few
     count = "SELECT count(*), count(DISTINCT text), max(length(text)) FROM texts"
     assert database.cursor().execute(count).fetchone() == (20_000, 10_000, 256)
+    filling.close()
+    database.close()
+
+
+def test_a_checkpoint_beside_another_one_is_left_for_later(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    migrate(database.cursor(), SystemClock().now())
+    filling, other = Writer(database), database.cursor()
+    filling.checkpoint()
+    other.execute("BEGIN")
+    other.execute("CREATE TABLE texts (number INTEGER)")  # as a checkpoint does, it keeps others from folding
+    filling.checkpoint()
+    other.execute("COMMIT")
+    assert database.log_bytes > 0
+    filling.checkpoint()
+    assert database.log_bytes == 0
+    other.close()
     filling.close()
     database.close()
