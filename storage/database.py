@@ -125,6 +125,15 @@ class Database:
         return aside
 
 
+def fold_log(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Fold the write-ahead log into the file; False while somebody else writes, or folds it in."""
+    try:
+        cursor.execute("CHECKPOINT")
+    except duckdb.TransactionException:
+        return False
+    return True
+
+
 def is_damage(error: duckdb.Error) -> bool:
     """Whether the file itself is damaged, rather than that the disk is full or access is refused."""
     if is_full(error):

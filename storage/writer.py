@@ -14,7 +14,7 @@ import duckdb
 import orjson
 
 from storage.buffers import release_buffers
-from storage.database import Database
+from storage.database import Database, fold_log
 from storage.key_filter import KeyFilter
 from storage.statements import StatementCache, dicts
 from storage.tables import Table, read_tables
@@ -256,11 +256,8 @@ class Writer:
         Nothing is done while somebody else folds it in, as a snapshot does. What DuckDB keeps in memory goes when idle
         only: for a moment there is so little room that a query beside it may fail.
         """
-        try:
-            self._cursor.execute("CHECKPOINT")
-        except duckdb.TransactionException:
-            return
-        if is_idle and self._rows_since_release >= RELEASE_ROWS:
+        is_folded = fold_log(self._cursor)
+        if is_folded and is_idle and self._rows_since_release >= RELEASE_ROWS:
             self._rows_since_release = 0
             release_buffers(self._cursor)
 

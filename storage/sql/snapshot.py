@@ -11,11 +11,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
-
 from storage.atomic_file import remove_left_overs
 from storage.child_process import last_line, run_child
-from storage.database import Database
+from storage.database import Database, fold_log
 from storage.sql.copy_file import FILE_CHANGED
 from streams.errors import Refused, Unavailable
 from streams.files import file_age_s
@@ -80,7 +78,7 @@ class Snapshots:
         cursor = self._database.cursor()
         try:
             for _ in range(ATTEMPTS):
-                if _checkpoint(cursor) and _copy(self._source, target):
+                if fold_log(cursor) and _copy(self._source, target):
                     return
                 time.sleep(PAUSE_S)
             # FORCE CHECKPOINT would wait without end
@@ -102,15 +100,6 @@ def find_snapshot(home: Path) -> Snapshot | None:
     except FileNotFoundError:
         return None
     return Snapshot(path, age) if age >= 0 else None
-
-
-def _checkpoint(cursor: duckdb.DuckDBPyConnection) -> bool:
-    """Fold the write-ahead log into the file; False while a transaction is writing."""
-    try:
-        cursor.execute("CHECKPOINT")
-    except duckdb.TransactionException:
-        return False
-    return True
 
 
 def _copy(source: Path, target: Path) -> bool:
