@@ -6,7 +6,6 @@ Quick, never forbidding, and at the end of a session its transcript is there too
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 
 from tests.e2e.program import TIMEOUT_S, Program
 from tests.node_process import Client, NodeProcess
+from tests.processes import pause, resume
 from thalweg.paths import socket_path
 
 pytestmark = pytest.mark.timeout(300)
@@ -105,11 +105,11 @@ def test_without_a_node_a_prompt_goes_through_at_once_and_a_node_is_started_that
 def test_a_node_that_hangs_costs_a_prompt_a_moment_and_one_sentence(thalweg: Program, node: NodeProcess) -> None:
     node.settle()
     assert node.process is not None
-    node.process.send_signal(signal.SIGSTOP)
+    pause(node.process)
     try:
         done = hook(thalweg, "UserPromptSubmit", "--answer", wait_s=0.4, session_id="s1", prompt="Which zone?")
     finally:
-        node.process.send_signal(signal.SIGCONT)
+        resume(node.process)
     assert (done.returncode, done.stdout) == (0, b"") and b"did not answer within 0.4 s" in done.stderr
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from tests.crash.load import Load
 from tests.crash.recovery import TAKEN_OVER_S, recovery_s
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
+from tests.processes import pause, resume
 from thalweg.process.stage_apps import GROUP
 
 pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(900)]
@@ -189,11 +189,11 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
             other.start()
             load.wait_for(10, LOAD_S)
             assert other.process is not None
-            other.process.send_signal(signal.SIGSTOP)
+            pause(other.process)
             asleep_until = time.monotonic() + ZOMBIE_S
             while time.monotonic() < asleep_until:
                 load.wait_for(1, LOAD_S)
-            other.process.send_signal(signal.SIGCONT)
+            resume(other.process)
             load.wait_for(20, LOAD_S)
             taken_over = [recovery_s(node, other.kill)]  # of the two one or the other has the partition of the load
             other.start()

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.kafka.rig.jars import RigUnavailable, library
+from tests.processes import pause, resume
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 READY_S = 120.0
@@ -133,12 +134,12 @@ class Broker:
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing answers."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        pause(self._process)
 
     def resume(self) -> None:
         """SIGCONT."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
+        resume(self._process)
 
     def restart(self) -> float:
         """Stop when running, then start on the same data; returns the seconds of the start."""
