@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -74,7 +75,8 @@ class Services:
     """False of a table and a primary key that the store surely has no row for: then it is not asked for one."""
     recent: Callable[[str, tuple[Any, ...]], Mapping[str, Any] | None] = lambda table, key: None
     """A table's row under a primary key, if it was committed lately: then the store is not asked for it."""
-
+    scoring: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the call that scores what a search has found. Two at once would hand the interpreter to and fro."""
     backlog: Callable[[], Backlog] = Backlog
     """What the store lacks of the log; asked at each read."""
 

@@ -80,7 +80,9 @@ def ranked(
     if (turns := turns_asked(indexes, query)) is None:
         with indexes.serving():
             return RankedList(_scored(_find(cursor, indexes, query, known.memories)), degraded=degraded)
-    is_whole = turns.catch_up(CATCH_UP_S)
+    was_in_vain = prefetched is not None and known.turns is None
+    # once is enough: other searches wait in line for this one
+    is_whole = turns.catch_up(0.0 if was_in_vain else CATCH_UP_S)
 
     def both(own: duckdb.DuckDBPyConnection) -> tuple[RankedRecords, RankedRecords]:
         with indexes.serving():

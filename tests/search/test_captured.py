@@ -24,7 +24,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
 from storage.search.records.hits import SearchResult
-from storage.search.search import search
+from storage.search.search import Keywords, prefetch, prefetch_turns, search
 from storage.search.sessions import search_sessions
 from storage.search.why import explain
 from storage.search.why_session import explain_session, is_session
@@ -391,3 +391,17 @@ async def test_a_search_says_when_what_was_captured_just_now_is_not_indexed_yet(
     node.indexes.maintain()
     found = node.find("passable ford")
     assert ([hit.text for hit in found.hits], found.degraded) == ([FORD], None)
+
+
+async def test_what_the_words_of_a_search_have_waited_for_in_vain_is_not_waited_for_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.capture(line(1, FORD))
+    asked = query("passable ford")
+    with monkeypatch.context() as hurried:
+        hurried.setattr("storage.search.search.CATCH_UP_S", 0.0)
+        assert prefetch_turns(node.indexes, asked.text, asked.filter) is None
+    cursor = node.store.database.cursor()
+    found = search(cursor, node.indexes, asked, Keywords(prefetch(cursor, node.indexes, asked.text, asked.filter)))
+    assert found.hits == [] and found.degraded is not None and "is being indexed" in found.degraded
+    assert [hit.text for hit in search(cursor, node.indexes, asked).hits] == [FORD]
