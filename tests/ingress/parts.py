@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ class NoStore:
 
 
 class NoIndexes:
-    """What a door asks of the indexes: to give way while a call runs."""
+    """What a door asks of the indexes while a call runs: to give way, and not to hold up its thread."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -46,6 +46,9 @@ class NoIndexes:
             yield
         finally:
             self.calls -= 1
+
+    def answering(self) -> nullcontext[None]:
+        return nullcontext()
 
 
 def services(log: Log, home: Path, clock: Clock | None = None) -> Services:

@@ -6,10 +6,8 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import duckdb
 import pytest
@@ -19,17 +17,9 @@ from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.services import Services
 from storage.database import Database
 from storage.reader import Reader
-from storage.search.index_set import IndexSet
 from streams.positions import Freshness
 from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import opened_log, services
-
-
-class Idle:
-    """What a call asks of the indexes while it reads."""
-
-    def answering(self) -> nullcontext[None]:
-        return nullcontext()
 
 
 @pytest_asyncio.fixture
@@ -37,7 +27,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Services]:
     database = Database(None)
     reader = Reader(database)
     async with opened_log(tmp_path / "log.db") as log:
-        yield replace(services(log, tmp_path), reader=reader, indexes=cast(IndexSet, Idle()))
+        yield replace(services(log, tmp_path), reader=reader)
     reader.close()
     database.close()
 
