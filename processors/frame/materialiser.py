@@ -147,7 +147,7 @@ class Materialiser:
                 batcher.took_s = self._clock.monotonic() - started
                 if not records or self._is_checkpoint_due():
                     self._checkpointed_at = self._clock.monotonic()
-                    fold = functools.partial(self._writer.checkpoint, is_idle=not records)
+                    fold = functools.partial(self._writer.checkpoint, is_idle=not (records or self._indexes.is_serving))
                     await loop.run_in_executor(self.thread, fold)
         finally:
             await batcher.close()

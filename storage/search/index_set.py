@@ -124,6 +124,11 @@ class IndexSet:
         """A call runs: background work yields while the block does."""
         return self._pace.serving()
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether a call runs."""
+        return self._pace.is_serving
+
     def answering(self) -> AbstractContextManager[None]:
         """This thread works for a call: `yield_to_callers` is short for it in the block."""
         return self._pace.answering()
@@ -175,7 +180,6 @@ class IndexSet:
         cursor = self._connect()
         self.words.rebuild(cursor, stopped)
         self.spaces.fill_tokens(cursor, stopped)
-        release_buffers(cursor)
         cursor.close()
         while (live := self.spaces.live) is not None and not stopped() and live.index.link():
             pass
@@ -333,6 +337,9 @@ class IndexSet:
             self._pace.pause()  # a search that waits for the rest goes first
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()
+            if not self.is_serving:  # a query beside it may fail
+                self.cursors.run(release_buffers)
+                self._rebuilding = None
         with self._maintaining:
             self.words.commit()
             if not self._is_rebuilding():
@@ -381,12 +388,12 @@ class IndexSet:
             self._warming.join()
 
     def _is_rebuilding(self) -> bool:
-        return self._rebuilding is not None and not self._rebuilding.done()
+        rebuilding = self._rebuilding
+        return rebuilding is not None and not rebuilding.done()
 
     def wait_ready(self, timeout_s: float) -> bool:
         """Whether no rebuild is going on (any more) before the time is up."""
-        if self._rebuilding is not None:
-            wait([self._rebuilding], timeout_s)
+        wait(filter(None, [self._rebuilding]), timeout_s)
         return not self._is_rebuilding() and (self.turns is None or self.turns.wait_ready(timeout_s))
 
     def state(self) -> dict[str, Any]:

@@ -44,6 +44,11 @@ class Pace:
         finally:
             self._calls.discard(call)
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether a call runs."""
+        return bool(self._calls)
+
     @contextmanager
     def answering(self) -> Iterator[None]:
         """This thread works for a call: in the block it pauses for moments only, as if no call ran."""

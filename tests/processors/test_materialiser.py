@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from processors.frame import materialiser
+from processors.frame import batching, materialiser
 from processors.frame.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
 from processors.frame.reducer import reducers
 from processors.telemetry.mirror import TelemetryMirror
@@ -131,6 +131,23 @@ async def test_a_store_that_is_never_idle_folds_a_large_write_ahead_log_into_its
             while store.database.log_bytes:
                 await asyncio.sleep(0.01)
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+
+
+async def test_what_duckdb_keeps_in_memory_goes_while_no_call_runs(tmp_path, log, monkeypatch):
+    released: list[object] = []
+    monkeypatch.setattr(batching, "IDLE_S", 0.05)
+    monkeypatch.setattr(writer, "RELEASE_ROWS", 1)
+    monkeypatch.setattr(writer, "release_buffers", released.append)
+    async with running(tmp_path / "home", log) as store:
+        with store.indexes.serving():
+            assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
+            async with asyncio.timeout(SOON_S):
+                while store.database.log_bytes:
+                    await asyncio.sleep(0.01)
+            assert not released  # the query of the call may fail
+        async with asyncio.timeout(SOON_S):
+            while not released:
+                await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(("log_mb", "file_mb", "is_large"), [(15, 1, False), (16, 100, True), (16, 1000, False)])

@@ -212,6 +212,22 @@ def test_what_is_written_during_a_rebuild_is_in_the_index_afterwards(store: Stor
     indexes.close()
 
 
+def test_what_a_rebuild_leaves_in_memory_goes_while_no_call_runs(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[object] = []
+    indexes = store.open(tmp_path)
+    assert indexes.state()["is_rebuilding"] and indexes.wait_ready(60)
+    monkeypatch.setattr("storage.search.index_set.release_buffers", released.append)
+    with indexes.serving():
+        indexes.maintain()
+        assert not released  # the query of the call may fail
+    indexes.maintain()
+    indexes.maintain()
+    assert len(released) == 1
+    indexes.close()
+
+
 CRASHING = """
 import sys
 from pathlib import Path

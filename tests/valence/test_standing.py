@@ -29,6 +29,19 @@ async def test_each_of_two_beliefs_in_an_open_tension_names_the_other_and_the_te
     assert [*row.get("earlier", ()), *row.get("disputed_by", ())] == [older]
 
 
+async def test_a_belief_that_changes_one_stated_twice_names_it_once(agent: Believer, node: BeliefNode) -> None:
+    copies = [await agent.hold(f"The gateway listens on port 8080{end}") for end in (".", "")]
+    newer = await agent.hold("The gateway listens on port 9090 now.")
+    await agent.one_tension()
+    cursor = node.store.database.cursor()
+    query = Query("gateway listens port", None, Filter("default"), 10)
+    found = {hit.record_id: hit for hit in search_live(cursor, node.indexes, query).hits}[newer["id"]]
+    assert found.disputed_by == [] and len(found.earlier) == 1 and set(found.tensions) == set(found.earlier)
+    [row] = [row for row in await rows(agent, "gateway listens port") if row["id"] == newer["id"]]
+    [named] = row["earlier"]
+    assert named["id"] in {belief["id"] for belief in copies} and named["tension"] and "disputed_by" not in row
+
+
 async def test_a_tension_that_is_resolved_is_told_no_more(agent: Believer) -> None:
     await agent.hold("The ferry never sails on Sundays.")
     await agent.hold("The ferry always sails on Sundays.")

@@ -17,7 +17,7 @@ from mcp_ingress.toolsets.inner_voice.eligible import RowFilter, find_eligible
 from processors.inner_voice.rules.provenance import origin_of
 from processors.inner_voice.rules.selection import Candidate, ranked
 from processors.memory.kind import TableName
-from processors.memory.read.standing import disputing, read_disputes
+from processors.memory.read.standing import disputes, read_disputes
 from processors.memory.registry import ROLES, place_of
 from storage.search.captured import CAPTURED, read_turns, reading
 from storage.search.index_set import IndexSet
@@ -131,8 +131,8 @@ def _with_changes(
     changed = {}
     for (key, candidate), score in zip(found.items(), scores, strict=True):
         earlier, disputed_by = read_changes(cursor, records, namespace, key[1])
-        disputing_it = disputing(earlier, disputed_by, candidate.tensions)
-        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputing_it)
+        disputed_by, tensions = disputes(records.clusters, namespace, earlier, disputed_by, candidate.tensions)
+        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputed_by, tensions=tensions)
     return changed
 
 

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
-from processors.memory.read.standing import disputing, read_successors
+from processors.memory.read.standing import disputes, read_successors
 from processors.valence.read.belief_consistency import open_tensions
 from processors.valence.read.tension_candidates import linked_to
 from processors.valence.rules.confidence import age_days, recency
@@ -224,8 +224,8 @@ def _with_standing(
     tensions = open_tensions(cursor, namespace, [hit.belief["id"] for hit in hits])
     found = []
     for hit in hits:
-        own = tensions.get(hit.belief["id"], {})
-        disputed_by = disputing(hit.earlier, hit.disputed_by, own)
+        others = tensions.get(hit.belief["id"], {})
+        disputed_by, own = disputes(records.clusters, namespace, hit.earlier, hit.disputed_by, others)
         superseded_by = successors.get(hit.belief["id"])
         found.append(replace(hit, disputed_by=disputed_by, tensions=own, superseded_by=superseded_by))
     return found

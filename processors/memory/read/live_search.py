@@ -47,7 +47,7 @@ class LiveList:
             living = _living(cursor, indexes, namespace, found)
             self._ended += len(found) - len(living)
             hits += living
-        return with_disputes(cursor, namespace, hits)
+        return with_disputes(cursor, indexes.records.clusters, namespace, hits)
 
 
 def search_live(

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import duckdb
+import numpy as np
 
 from processors.memory.kind import Name
 from processors.memory.registry import DISPUTES, SUCCESSORS
+from storage.search.records.clusters import Clusters
 from storage.search.records.hits import DocumentRows, SearchHit
+from storage.search.records.label_map import ABSENT
 from streams.ids import document_label
 
 MAX_STEPS = 50
@@ -41,15 +44,17 @@ def _successors(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: I
     return {record_id: successor_id for record_id, successor_id in rows if record_id != successor_id}
 
 
-def with_disputes(cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> list[SearchHit]:
+def with_disputes(
+    cursor: duckdb.DuckDBPyConnection, clusters: Clusters, namespace: str, hits: Sequence[SearchHit]
+) -> list[SearchHit]:
     """The hits with the open tensions that each is in."""
-    tensions = read_disputes(cursor, namespace, [(hit.toolset, hit.kind, hit.record_id) for hit in hits])
-    return [
-        replace(hit, disputed_by=disputing(hit.earlier, hit.disputed_by, found), tensions=found)
-        if (found := tensions.get(hit.record_id))
-        else hit
-        for hit in hits
-    ]
+    found = read_disputes(cursor, namespace, [(hit.toolset, hit.kind, hit.record_id) for hit in hits])
+    disputed = []
+    for hit in hits:
+        others = found.get(hit.record_id, {})
+        disputed_by, tensions = disputes(clusters, namespace, hit.earlier, hit.disputed_by, others)
+        disputed.append(replace(hit, disputed_by=disputed_by, tensions=tensions) if tensions else hit)
+    return disputed
 
 
 def read_disputes(
@@ -66,6 +71,26 @@ def read_disputes(
     return found
 
 
-def disputing(earlier: Sequence[Name], disputed_by: Sequence[Name], tensions: Mapping[Name, str]) -> list[Name]:
-    """What disputes a record: what changes it, and what it is in tension with but does not change itself."""
-    return list(dict.fromkeys([*disputed_by, *(other for other in tensions if other not in earlier)]))
+def disputes(
+    clusters: Clusters,
+    namespace: str,
+    earlier: Sequence[Name],
+    disputed_by: Sequence[Name],
+    tensions: Mapping[Name, str],
+) -> tuple[list[Name], Mapping[Name, str]]:
+    """What disputes a record, and its tensions by what is named.
+
+    What changes it disputes it, and what it is in tension with but does not change. Of several memories that
+    state the same one is named: the one that `earlier` or `disputed_by` names, else the first.
+    """
+    if not tensions:
+        return list(disputed_by), tensions
+    names = [*earlier, *disputed_by, *tensions]
+    numbers = clusters.find(np.array([document_label(namespace, identity) for _, identity in names], np.int64))
+    named: dict[int, Name] = {}
+    own: dict[Name, str] = {}
+    for name, number in zip(names, numbers.tolist(), strict=True):
+        one = name if number == ABSENT else named.setdefault(number, name)
+        if name in tensions:
+            own.setdefault(one, tensions[name])
+    return list(dict.fromkeys([*disputed_by, *(other for other in own if other not in earlier)])), own
