@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-BUFFER_LIMIT = "96MB"
+BUFFER_LIMIT = "24MB"
 
 
 def release_buffers(cursor: duckdb.DuckDBPyConnection) -> None:

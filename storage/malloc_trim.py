@@ -8,13 +8,21 @@ from contextlib import suppress
 
 MAX_ARENAS = 2
 """As many threads as cores allocate at a time, because most hold the interpreter; glibc would make eight a core."""
-_M_ARENA_MAX = -8
+LARGE = 4 << 20
+"""A block of this many bytes goes back as soon as it is free, and so does more than that at a heap's end.
+
+By itself glibc raises both limits to the largest block that was freed, up to 32 and 64 MB. No batch of texts needs a
+block as large in the model."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
-def share_arenas() -> None:
-    """Have all threads share a few arenas; call before there are threads."""
+def tune_malloc() -> None:
+    """Have all threads share a few arenas, which keep little that is free; call before there are threads."""
     with suppress(OSError, AttributeError):  # another C library: its allocator returns memory by itself, or never
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, MAX_ARENAS)
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, MAX_ARENAS)
+        libc.mallopt(_M_MMAP_THRESHOLD, LARGE)
+        libc.mallopt(_M_TRIM_THRESHOLD, LARGE)
 
 
 def trim() -> None:

@@ -34,6 +34,7 @@ class OnnxEncoder:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
+        options.enable_cpu_mem_arena = False  # it keeps the room of the largest batch, 15 MB, and saves 2 % of the time
         options.log_severity_level = 3
         self.info = info
         self._threads = threads

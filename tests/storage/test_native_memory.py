@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -16,8 +17,8 @@ needs_glibc = pytest.mark.skipif(not HAS_GLIBC, reason="only glibc has arenas an
 
 COUNT_ARENAS = """
 import ctypes, sys, tempfile, threading
-from storage.malloc_trim import share_arenas
-share_arenas()
+from storage.malloc_trim import tune_malloc
+tune_malloc()
 libc = ctypes.CDLL(None)
 libc.fopen.restype = libc.malloc.restype = ctypes.c_void_p
 together = threading.Barrier(13)
@@ -53,6 +54,42 @@ trim()
 print(before / full > 0.9, resident() / full < 0.5)
 """
 
+LARGE_BLOCKS = """
+import ctypes
+from storage.malloc_trim import tune_malloc
+tune_malloc()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+def used(size):
+    block = libc.malloc(size)
+    ctypes.memset(block, 1, size)
+    return block
+libc.free(ctypes.c_void_p(used(30_000_000)))  # glibc would keep blocks as large as this one from now on
+before = resident()
+blocks = [used(5_000_000) for _ in range(10)]
+held, last = resident(), used(2000)
+for block in blocks:
+    libc.free(ctypes.c_void_p(block))
+print(held - before > 45_000_000, resident() - before < 5_000_000)
+"""
+LONG_BATCH = """
+import sys
+from pathlib import Path
+from processors.embedding.loader import load_embedder
+from storage.malloc_trim import trim
+def own():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+model = load_embedder("minilm", cache_dir=Path(sys.argv[1]))
+model.encode(["short"])
+trim()
+before = own()
+model.encode(["word " * 250] * 8)
+trim()
+print(own() - before < 5_000)
+"""
+
 HEAVY_QUERY = """
 import threading, time
 from storage.database import Database
@@ -78,8 +115,9 @@ print(most - before > 100_000, own() - before <= (most - before) / 4)
 """
 
 
-def output_of(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+def output_of(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_duckdb_takes_a_quarter_of_the_machine_at_most() -> None:
@@ -90,6 +128,22 @@ def test_duckdb_takes_a_quarter_of_the_machine_at_most() -> None:
     database.close()
     assert by_itself is not None and ours is not None and ours[1] == 1
     assert in_bytes(ours[0]) / in_bytes(by_itself[0]) == pytest.approx(25 / 80, rel=0.05)
+
+
+def test_the_keys_of_small_tables_take_a_fraction_of_what_duckdb_gives_them_by_itself(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    ours = key_bytes(database.cursor())
+    database.close()
+    assert 0 < ours < key_bytes(duckdb.connect(str(tmp_path / "by_itself.duckdb"))) / 3
+
+
+def key_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
+    """What the keys of twenty small tables take in memory."""
+    for number in range(20):
+        cursor.execute(f"CREATE TABLE small{number} (id VARCHAR PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO small{number} SELECT 'an id of some length ' || i FROM range(10) r(i)")
+    [(size,)] = cursor.execute("SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'ART_INDEX'").fetchall()
+    return int(size)
 
 
 def in_bytes(size: str) -> float:
@@ -105,8 +159,20 @@ def test_the_threads_of_a_node_share_two_arenas() -> None:
 
 @needs_glibc
 @pytest.mark.process
+def test_a_large_block_goes_back_to_the_system_as_soon_as_it_is_free() -> None:
+    assert output_of(LARGE_BLOCKS) == "True True"
+
+
+@needs_glibc
+@pytest.mark.process
 def test_trimming_gives_back_what_lies_free_between_blocks_in_use() -> None:
     assert output_of(TRIM) == "True True"
+
+
+@needs_glibc
+@pytest.mark.process
+def test_what_a_batch_of_long_texts_took_of_the_model_goes_back_to_the_system(model_cache: Path) -> None:
+    assert output_of(LONG_BATCH, str(model_cache)) == "True"
 
 
 @needs_glibc

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from storage.malloc_trim import share_arenas
+from storage.malloc_trim import tune_malloc
 from thalweg.commands.options import HOME, setting_options, settings_of
 from thalweg.process.gc_tuning import collect_rarely
 
@@ -26,7 +26,7 @@ def up(**flags: Any) -> None:
     Example: thalweg up --http 7733
     """
     collect_rarely()  # before the imports
-    share_arenas()  # before the threads
+    tune_malloc()  # before the threads
     from thalweg.process.serve import serve
 
     code = serve(settings_of(**flags))
