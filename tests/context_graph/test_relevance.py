@@ -33,6 +33,12 @@ def test_a_row_is_not_ahead_because_few_others_were_found() -> None:
     assert told is not None and told > 0.9, "what was meant stands out without others, too"
 
 
+def test_of_few_rows_that_are_equally_near_none_is_ahead() -> None:
+    first, *rest = relevance_of([hit(0.5, 0.5), *[hit(0.4, 0.4)] * 3]).values
+    assert first is not None and first > 0.7
+    assert all(value is not None and value < 0.5 for value in rest), "there are only four memories, all of one matter"
+
+
 def test_rows_behind_the_first_change_nothing() -> None:
     first = [hit(0.5, 0.6), *[hit(0.3, 0.4)] * (FIRST - 1)]
     assert list(relevance_of([*first, *[hit(0.01, 0.0)] * 50]).values[:FIRST]) == list(relevance_of(first).values)

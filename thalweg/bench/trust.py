@@ -5,6 +5,9 @@ right when it is one of the turns that answer. What was never said are questions
 a bundled set has for it. Reported are, for each conversation, the expected calibration error over ten bins, rows near
 0.7, the first rows, and how often an answer says `nothing_relevant`, rightly and wrongly.
 
+Stores of a few turns of a conversation are asked, too (`_few_`): what is in them, what another one has, a rare word
+that they have, and one that they lack.
+
 `--fit` fits the weights, too: for each conversation on all others, and on all together. The bundled weights are fitted
 on the bundled sets alone: what is measured on other sets is unseen.
 """
@@ -12,8 +15,10 @@ on the bundled sets alone: what is measured on other sets is unseen.
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +31,7 @@ from processors.memory.rules.relevance import FIRST, WEIGHTS, evidence_of, is_no
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.search import search
-from thalweg.bench.recall_sets import BUILT_IN, Conversation, Question, read_set
+from thalweg.bench.recall_sets import BUILT_IN, Conversation, Question, Turn, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.views import TurnStore, turn_store
 
@@ -38,6 +43,10 @@ NEVER_SHARE = 0.3
 SAME_MATTER = frozenset({"messages", "notes"})
 """Both are made of the same texts: a question of the one is answered by the other."""
 JUDGED = 400
+FEW, FEW_STORES = (3, 15), 100
+"""Turns of a small store, and how many there are of a conversation."""
+RARE = 3
+"""In at most this many turns of all conversations a rare word stands."""
 RIDGE = 1e-4
 ROUNDS = 60
 _SEED = 1
@@ -52,6 +61,8 @@ class AskedRows:
     evidence: np.ndarray
     is_right: np.ndarray
     similarities: np.ndarray
+    is_few: bool = False
+    """Whether a store of a few turns was asked."""
 
     @property
     def is_never(self) -> bool:
@@ -66,13 +77,16 @@ class AskedRows:
 def measure_trust(dataset: str, embedder: Embedder, name: str, *, fit: bool = False) -> Report:
     """Ask all questions, and report how far relevance can be trusted. `name`: of the embedder."""
     report = Report("trust", {"dataset": Path(dataset).name, "embedder": name, "fit": fit})
-    answers = list(_answers(dataset, embedder))
+    everything = list(_answers(dataset, embedder))
+    answers = [each for each in everything if not each.is_few]
     names = list(dict.fromkeys(each.conversation for each in answers))
     for conversation in names:
         own = [each for each in answers if each.conversation == conversation]
         others = [each for each in answers if each.conversation != conversation]
         weights = fitted_weights(others) if fit and others else np.array(WEIGHTS)
         _report(report, conversation, own, weights)
+        few = [each for each in everything if each.is_few and each.conversation == conversation]
+        _report_few(report, f"{conversation}_few", few, weights)
     if fit:
         for label, value in zip(("one", "late", "ahead", "ln_rank"), fitted_weights(answers), strict=True):
             report.add(f"weight_{label}", float(value), "")
@@ -86,10 +100,14 @@ def measure_trust(dataset: str, embedder: Embedder, name: str, *, fit: bool = Fa
 def _answers(dataset: str, embedder: Embedder) -> Iterator[AskedRows]:
     sets = BUILT_IN if dataset == BUNDLED else (dataset,)
     conversations = [conversation for each in sets for conversation in read_set(each)]
+    words = Counter(word for each in conversations for turn in each.turns for word in _words(turn))
+    rare = [word for word, turns in words.items() if turns <= RARE]
     with turn_store(embedder, "text") as store:
+        small = {conversation.name: _small_stores(conversation) for conversation in conversations}
         for conversation in conversations:
-            for turn in conversation.turns:
-                store.writer.write(conversation.name, turn)
+            for name, turns in ((conversation.name, conversation.turns), *small[conversation.name].items()):
+                for turn in turns:
+                    store.writer.write(name, turn)
         store.engine.maintain()
         for conversation in conversations:
             for question in conversation.questions:
@@ -99,6 +117,48 @@ def _answers(dataset: str, embedder: Embedder) -> Iterator[AskedRows]:
                 yield _answer(store, conversation, question, f"never_{question.kind}")
             for question in _of_others(conversation, conversations):
                 yield _answer(store, conversation, question, "never_of_others", are_none_right=True)
+            for number, (name, turns) in enumerate(small[conversation.name].items()):
+                part = Conversation(name, turns, [])
+                for question, kind in _few_questions(part, conversation, conversations, rare, number):
+                    answer = _answer(store, part, question, kind, are_none_right=kind.startswith("never"))
+                    yield replace(answer, conversation=conversation.name, is_few=True)
+
+
+def _words(turn: Turn) -> set[str]:
+    return set(re.findall("[a-z]{4,}", turn.text.lower()))
+
+
+def _small_stores(conversation: Conversation) -> dict[str, list[Turn]]:
+    """By namespace a few successive turns, of which one answers a question; FEW_STORES at most."""
+    chance = random.Random(_SEED)
+    ids = [turn.turn_id for turn in conversation.turns]
+    asked = [question for question in conversation.questions if not question.turns.isdisjoint(ids)]
+    stores: dict[str, list[Turn]] = {}
+    for number, question in enumerate(chance.sample(asked, min(FEW_STORES, len(asked)))):
+        size, right = chance.randint(*FEW), chance.choice([at for at, one in enumerate(ids) if one in question.turns])
+        start = max(0, min(right - chance.randrange(size), len(ids) - size))
+        stores[f"{conversation.name}~{number}"] = conversation.turns[start : start + size]
+    return stores
+
+
+def _few_questions(
+    part: Conversation, whole: Conversation, conversations: Sequence[Conversation], rare: Sequence[str], number: int
+) -> Iterator[tuple[Question, str]]:
+    """What a small store is asked, with the kind: two things that it has, two that it lacks."""
+    chance = random.Random(number)
+    ids = {turn.turn_id for turn in part.turns}
+    yield chance.choice([each for each in whole.questions if not each.turns.isdisjoint(ids)]), "question"
+    yield chance.choice(_of_others(whole, conversations)), "never_question"
+    known: dict[str, set[str]] = {}
+    for turn in part.turns:
+        for word in _words(turn):
+            known.setdefault(word, set()).add(turn.turn_id)
+    has = [word for word in rare if word in known]
+    if has:
+        word = chance.choice(has)
+        yield Question(word, "word", frozenset(known[word]), frozenset()), "word"
+    lacking = chance.choice([word for word in rare if word not in known])
+    yield Question(lacking, "word", frozenset(), frozenset()), "never_word"
 
 
 def _of_others(conversation: Conversation, conversations: Sequence[Conversation]) -> list[Question]:
@@ -182,6 +242,23 @@ def _report(report: Report, name: str, answers: Sequence[AskedRows], weights: np
     report.add(f"{name}_said_nothing_wrongly", _nothing_share(asked, weights), "%")
     found = [each for each in asked if each.is_right.any()]
     report.add(f"{name}_said_nothing_of_found", _nothing_share(found, weights), "%")
+
+
+def _report_few(report: Report, name: str, answers: Sequence[AskedRows], weights: np.ndarray) -> None:
+    """Of small stores: log-loss of a row, rows behind the first from 0.5 on, what is told wrongly."""
+    if not answers:
+        return
+    said = np.concatenate([each.relevance(weights) for each in answers])
+    is_right = np.concatenate([each.is_right for each in answers])
+    behind = np.concatenate([np.arange(len(each.is_right)) for each in answers]) > 0
+    report.add(f"{name}_log_loss", float(-np.log(np.where(is_right, said, 1 - said)).mean()), "")
+    likely = behind & (said >= 0.5)
+    report.add(f"{name}_other_rows_from_half", int(likely.sum()), "")
+    if likely.any():
+        report.add(f"{name}_other_rows_from_half_right", 100 * float(is_right[likely].mean()), "%")
+    asked, never = ([each for each in answers if each.is_never is is_never] for is_never in (False, True))
+    report.add(f"{name}_said_nothing_wrongly", _nothing_share(asked, weights), "%")
+    report.add(f"{name}_never_said_nothing", _nothing_share(never, weights), "%", CAUGHT)
 
 
 def _nothing_share(answers: Sequence[AskedRows], weights: np.ndarray) -> float:

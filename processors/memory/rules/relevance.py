@@ -5,7 +5,7 @@
 late     the share of the question's tokens that the row meets (the side `late` of a hit), at most LATE_ENOUGH: above it
          a row repeats the question's words, and is not more often what was meant
 ahead    by how much its score exceeds the mean of the rows 2 to FIRST: of many that are equally near, few are meant.
-         For those of them that there are not LEVEL counts: a row is not ahead because it is alone
+         Where there are fewer, one more counts, at LEVEL: a row is not ahead because it is alone
 rank     its place, from 1
 
 Only differences and shares count, because the level of all scores is another in each store; LEVEL is for want of it. A
@@ -26,8 +26,8 @@ WEIGHTS = (-3.74, 4.04, 15.44, -0.42)
 LATE_ENOUGH = 0.5
 FIRST = 10
 """The rows of which it is asked whether any is right; a search for relevance finds at least as many."""
-LEVEL = 0.16
-"""The mean score of the rows 2 to FIRST in stores of 3 to 25 memories, where few rows are found beside the first."""
+LEVEL = 0.12
+"""The score that a row more would have in stores of 3 to 15 memories, where few rows are found beside the first."""
 FLOOR = 0.63
 """The least probability that one of the first rows is right, below which an answer says `nothing_relevant`."""
 LEAST = 1e-6
@@ -72,7 +72,9 @@ def relevance_of(hits: Sequence[SearchHit], calibration: Calibration = UNCHANGED
 def evidence_of(hits: Sequence[SearchHit]) -> list[tuple[float, float, float] | None]:
     """(late, ahead, ln rank) of each hit; None without token vectors."""
     rest = [hit.score for hit in hits[1:FIRST]]
-    level = (sum(rest) + LEVEL * (FIRST - 1 - len(rest))) / (FIRST - 1)
+    if len(rest) < FIRST - 1:
+        rest.append(LEVEL)
+    level = sum(rest) / len(rest)
     return [
         (min(hit.sides["late"][1], LATE_ENOUGH), hit.score - level, math.log(rank)) if "late" in hit.sides else None
         for rank, hit in enumerate(hits, 1)
