@@ -58,6 +58,7 @@ def test_stated_causes_are_found_and_what_only_follows_is_not() -> None:
 def test_relevance_is_near_to_how_often_it_is_right() -> None:
     figures = measure_trust("small_talk", load_for_recall("minilm"), "minilm", fit=False).figures
     assert figures["small_talk_ece"].value < 0.08
+    assert figures["small_talk_few_log_loss"].value < 0.25
 
 
 def test_what_is_said_twice_becomes_one_over_mcp(tmp_path: Path) -> None:

@@ -144,21 +144,23 @@ def _small_stores(conversation: Conversation) -> dict[str, list[Turn]]:
 def _few_questions(
     part: Conversation, whole: Conversation, conversations: Sequence[Conversation], rare: Sequence[str], number: int
 ) -> Iterator[tuple[Question, str]]:
-    """What a small store is asked, with the kind: two things that it has, two that it lacks."""
+    """What a small store is asked, with the kind: a question and a word that it has, and that it lacks."""
     chance = random.Random(number)
     ids = {turn.turn_id for turn in part.turns}
     yield chance.choice([each for each in whole.questions if not each.turns.isdisjoint(ids)]), "question"
-    yield chance.choice(_of_others(whole, conversations)), "never_question"
+    if others := _of_others(whole, conversations):
+        yield chance.choice(others), "never_question"
     known: dict[str, set[str]] = {}
     for turn in part.turns:
         for word in _words(turn):
             known.setdefault(word, set()).add(turn.turn_id)
-    has = [word for word in rare if word in known]
-    if has:
-        word = chance.choice(has)
-        yield Question(word, "word", frozenset(known[word]), frozenset()), "word"
-    lacking = chance.choice([word for word in rare if word not in known])
-    yield Question(lacking, "word", frozenset(), frozenset()), "never_word"
+    for kind, words in (
+        ("word", [word for word in rare if word in known]),
+        ("never_word", [word for word in rare if word not in known]),
+    ):
+        if words:
+            word = chance.choice(words)
+            yield Question(word, kind, frozenset(known.get(word, ())), frozenset()), kind
 
 
 def _of_others(conversation: Conversation, conversations: Sequence[Conversation]) -> list[Question]:
@@ -258,7 +260,8 @@ def _report_few(report: Report, name: str, answers: Sequence[AskedRows], weights
         report.add(f"{name}_other_rows_from_half_right", 100 * float(is_right[likely].mean()), "%")
     asked, never = ([each for each in answers if each.is_never is is_never] for is_never in (False, True))
     report.add(f"{name}_said_nothing_wrongly", _nothing_share(asked, weights), "%")
-    report.add(f"{name}_never_said_nothing", _nothing_share(never, weights), "%", CAUGHT)
+    if never:
+        report.add(f"{name}_never_said_nothing", _nothing_share(never, weights), "%", CAUGHT)
 
 
 def _nothing_share(answers: Sequence[AskedRows], weights: np.ndarray) -> float:
