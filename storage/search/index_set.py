@@ -23,7 +23,7 @@ import numpy as np
 from storage.append_only import counts
 from storage.buffers import release_buffers
 from storage.cursor_pool import ThreadCursors
-from storage.malloc_trim import release_free_memory
+from storage.malloc import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
 from storage.search.records.records import Records

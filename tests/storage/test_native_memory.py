@@ -17,7 +17,7 @@ needs_glibc = pytest.mark.skipif(not HAS_GLIBC, reason="only glibc has arenas an
 
 COUNT_ARENAS = """
 import ctypes, sys, tempfile, threading
-from storage.malloc_trim import tune_malloc
+from storage.malloc import tune_malloc
 tune_malloc()
 libc = ctypes.CDLL(None)
 libc.fopen.restype = libc.malloc.restype = ctypes.c_void_p
@@ -38,7 +38,7 @@ together.wait()
 """
 TRIM = """
 import ctypes
-from storage.malloc_trim import trim
+from storage.malloc import trim
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 def resident():
@@ -56,7 +56,7 @@ print(before / full > 0.9, resident() / full < 0.5)
 
 LARGE_BLOCKS = """
 import ctypes
-from storage.malloc_trim import tune_malloc
+from storage.malloc import tune_malloc
 tune_malloc()
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
@@ -78,7 +78,7 @@ LONG_BATCH = """
 import sys
 from pathlib import Path
 from processors.embedding.loader import load_embedder
-from storage.malloc_trim import trim
+from storage.malloc import trim
 def own():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
 model = load_embedder("minilm", cache_dir=Path(sys.argv[1]))
@@ -93,7 +93,7 @@ print(own() - before < 5_000)
 HEAVY_QUERY = """
 import threading, time
 from storage.database import Database
-from storage.malloc_trim import release_free_memory
+from storage.malloc import release_free_memory
 def own():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
 database = Database(None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from storage.malloc_trim import tune_malloc
+from storage.malloc import tune_malloc
 from thalweg.commands.options import HOME, setting_options, settings_of
 from thalweg.process.gc_tuning import collect_rarely
 

@@ -31,7 +31,7 @@ from processors.memory.stages.embed import Embed
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import Database
-from storage.malloc_trim import trim
+from storage.malloc import trim
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.captured import captured_cursor

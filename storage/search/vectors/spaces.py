@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from storage.malloc_trim import release_free_memory
+from storage.malloc import release_free_memory
 from storage.search.entries import VectorEntry
 from storage.search.records.passages import FIRST_PASSAGES, PassageIndex
 from storage.search.vectors.backfill import catch_up_vectors, load_vectors
