@@ -11,8 +11,7 @@ MAX_ARENAS = 2
 LARGE = 4 << 20
 """A block of this many bytes goes back as soon as it is free, and so does more than that at a heap's end.
 
-By itself glibc raises both limits to the largest block that was freed, up to 32 and 64 MB. No batch of texts needs a
-block as large in the model."""
+By itself glibc raises both limits to the largest block that was freed, up to 32 and 64 MB."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 

@@ -115,11 +115,12 @@ def _answers(dataset: str, embedder: Embedder) -> Iterator[AskedRows]:
                     yield _answer(store, conversation, question, question.kind)
             for question in conversation.unanswered:
                 yield _answer(store, conversation, question, f"never_{question.kind}")
-            for question in _of_others(conversation, conversations):
+            others = _of_others(conversation, conversations)
+            for question in others:
                 yield _answer(store, conversation, question, "never_of_others", are_none_right=True)
             for number, (name, turns) in enumerate(small[conversation.name].items()):
                 part = Conversation(name, turns, [])
-                for question, kind in _few_questions(part, conversation, conversations, rare, number):
+                for question, kind in _few_questions(part, conversation.questions, others, rare, number):
                     answer = _answer(store, part, question, kind, are_none_right=kind.startswith("never"))
                     yield replace(answer, conversation=conversation.name, is_few=True)
 
@@ -142,13 +143,13 @@ def _small_stores(conversation: Conversation) -> dict[str, list[Turn]]:
 
 
 def _few_questions(
-    part: Conversation, whole: Conversation, conversations: Sequence[Conversation], rare: Sequence[str], number: int
+    part: Conversation, questions: Sequence[Question], others: Sequence[Question], rare: Sequence[str], number: int
 ) -> Iterator[tuple[Question, str]]:
     """What a small store is asked, with the kind: a question and a word that it has, and that it lacks."""
     chance = random.Random(number)
     ids = {turn.turn_id for turn in part.turns}
-    yield chance.choice([each for each in whole.questions if not each.turns.isdisjoint(ids)]), "question"
-    if others := _of_others(whole, conversations):
+    yield chance.choice([each for each in questions if not each.turns.isdisjoint(ids)]), "question"
+    if others:
         yield chance.choice(others), "never_question"
     known: dict[str, set[str]] = {}
     for turn in part.turns:
@@ -247,7 +248,7 @@ def _report(report: Report, name: str, answers: Sequence[AskedRows], weights: np
 
 
 def _report_few(report: Report, name: str, answers: Sequence[AskedRows], weights: np.ndarray) -> None:
-    """Of small stores: log-loss of a row, rows behind the first from 0.5 on, what is told wrongly."""
+    """Report how far relevance can be trusted in stores of a few turns."""
     if not answers:
         return
     said = np.concatenate([each.relevance(weights) for each in answers])

@@ -27,7 +27,7 @@ LATE_ENOUGH = 0.5
 FIRST = 10
 """The rows of which it is asked whether any is right; a search for relevance finds at least as many."""
 LEVEL = 0.12
-"""The score that a row more would have in stores of 3 to 15 memories, where few rows are found beside the first."""
+"""The score of the row that counts beside those that were found, chosen on stores of 3 to 15 memories."""
 FLOOR = 0.63
 """The least probability that one of the first rows is right, below which an answer says `nothing_relevant`."""
 LEAST = 1e-6
