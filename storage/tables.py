@@ -144,6 +144,11 @@ class Table:
         """The columns of bytes hold vectors: nothing else is kept as bytes."""
         return tuple(place for place, kind in enumerate(self.columns.values()) if kind == "BLOB")
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a row may have a vector, of some kilobytes."""
+        return bool(self._vector_places)
+
     @cached_property
     def is_labelled(self) -> bool:
         """Whether a row is found by the label of its record, which has an index of its own.

@@ -31,7 +31,7 @@ UPDATE_MAX_ROWS = 2
 PREPARED_MAX_ROWS = 100
 """Up to this many rows are written by a prepared statement, more by an appender."""
 
-LARGE_LOG_BYTES, LARGE_LOG_SHARE = 16 * 1024 * 1024, 1 / 8
+LARGE_LOG_BYTES, LARGE_LOG_SHARE = 8 * 1024 * 1024, 1 / 8
 """A write-ahead log of this size, and this share of the file, is worth a checkpoint while there is more to write.
 
 What no checkpoint has folded in lies in memory as it came: 8.8 MB of it were 45 MB, and took 0.1 s. But a checkpoint
@@ -39,7 +39,7 @@ writes whole groups of rows again, of a large file most of it.
 """
 
 RELEASE_ROWS = 50_000
-"""After this many rows what DuckDB keeps in memory of its file goes, once all is folded into it.
+"""After this many rows, or a large write-ahead log, what DuckDB keeps in memory goes once all is folded in.
 
 Of an intake of 100,000 memories that were 640 MB, of which little is read soon. A memory is a dozen rows.
 """
@@ -94,6 +94,8 @@ class Writer:
         self._places = self._read_places()
         self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
         self._rows_since_release = 0
+        self.has_stale_buffers = False
+        """Whether a checkpoint left much in memory that hardly anybody reads soon."""
         self._copies: dict[str, RowCopy] = {}
 
     def follow(self, copy: RowCopy) -> None:
@@ -218,9 +220,10 @@ class Writer:
                 self._known.add(name, list(map(self.tables[name].key_of, rows)))
         for name, keyed in changes.state.items():
             self._known.add(name, [key for key in keyed if (name, key) in changes.fresh])
-            for key, row in keyed.items():
-                self._recent[name, key] = row
-                self._recent.move_to_end((name, key))
+            if not self.tables[name].has_vectors:  # 6 KB each, and no reducer asks for them soon
+                for key, row in keyed.items():
+                    self._recent[name, key] = row
+                    self._recent.move_to_end((name, key))
             if (copy := self._copies.get(name)) is not None:
                 fresh = {key for key in keyed if (name, key) in changes.fresh}
                 changed = [row for key, row in keyed.items() if key not in fresh]
@@ -250,16 +253,19 @@ class Writer:
         """Whether a checkpoint pays off although the writer is not idle."""
         return self.database.log_bytes >= max(LARGE_LOG_BYTES, LARGE_LOG_SHARE * self.database.file_bytes)
 
-    def checkpoint(self, *, is_idle: bool = True) -> None:
+    def checkpoint(self) -> None:
         """Fold the write-ahead log into the file, when idle or when `has_large_log`.
 
-        Nothing is done while somebody else folds it in, as a snapshot does. What DuckDB keeps in memory goes when idle
-        only: for a moment there is so little room that a query beside it may fail.
+        Nothing is done while somebody else folds it in, as a snapshot does.
         """
-        is_folded = fold_log(self._cursor)
-        if is_folded and is_idle and self._rows_since_release >= RELEASE_ROWS:
-            self._rows_since_release = 0
-            release_buffers(self._cursor)
+        is_much = self.has_large_log or self._rows_since_release >= RELEASE_ROWS
+        if fold_log(self._cursor):
+            self.has_stale_buffers |= is_much
+
+    def release_buffers(self) -> None:
+        """Free what DuckDB keeps of what was folded in. For a moment a query beside it may find no room, and fail."""
+        self._rows_since_release, self.has_stale_buffers = 0, False
+        release_buffers(self._cursor)
 
     def close(self) -> None:
         self._cursor.close()

@@ -10,7 +10,6 @@ the process, and a restart recovers (crash-only).
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -147,8 +146,9 @@ class Materialiser:
                 batcher.took_s = self._clock.monotonic() - started
                 if not records or self._is_checkpoint_due():
                     self._checkpointed_at = self._clock.monotonic()
-                    fold = functools.partial(self._writer.checkpoint, is_idle=not (records or self._indexes.is_serving))
-                    await loop.run_in_executor(self.thread, fold)
+                    await loop.run_in_executor(self.thread, self._writer.checkpoint)
+                if self._writer.has_stale_buffers and not self._indexes.is_serving:
+                    await loop.run_in_executor(self.thread, self._writer.release_buffers)
         finally:
             await batcher.close()
 

@@ -150,7 +150,7 @@ async def test_what_duckdb_keeps_in_memory_goes_while_no_call_runs(tmp_path, log
                 await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize(("log_mb", "file_mb", "is_large"), [(15, 1, False), (16, 100, True), (16, 1000, False)])
+@pytest.mark.parametrize(("log_mb", "file_mb", "is_large"), [(7, 1, False), (8, 60, True), (8, 1000, False)])
 def test_a_checkpoint_pays_off_by_what_it_folds_in_and_what_it_writes_again(
     tmp_path, monkeypatch, log_mb, file_mb, is_large
 ):

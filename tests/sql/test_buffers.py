@@ -36,12 +36,28 @@ def test_after_a_large_intake_what_duckdb_keeps_in_memory_goes_and_every_row_is_
     filling.checkpoint()
     few = kept_mb(database)
     filling.commit(Changes(appended={"texts": ROWS}))
-    filling.checkpoint(is_idle=False)
-    assert kept_mb(database) > 1  # somebody may be asking
+    assert not filling.has_stale_buffers
     filling.checkpoint()
-    assert kept_mb(database) < 1 < few
+    assert kept_mb(database) > 1 and filling.has_stale_buffers  # somebody may be asking
+    filling.release_buffers()
+    assert kept_mb(database) < 1 < few and not filling.has_stale_buffers
     count = "SELECT count(*), count(DISTINCT text), max(length(text)) FROM texts"
     assert database.cursor().execute(count).fetchone() == (20_000, 10_000, 256)
+    filling.close()
+    database.close()
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_what_a_large_write_ahead_log_left_in_memory_goes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    monkeypatch.setattr(writer, "LARGE_LOG_BYTES", 1 if is_large else 1 << 30)
+    monkeypatch.setattr(writer, "LARGE_LOG_SHARE", 0.0)
+    database = Database(tmp_path)
+    migrate(database.cursor(), SystemClock().now())
+    filling = Writer(database)
+    filling.checkpoint()
+    assert filling.has_stale_buffers is is_large
     filling.close()
     database.close()
 

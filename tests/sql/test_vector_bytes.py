@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,11 @@ def test_a_stored_vector_can_be_read_as_numbers() -> None:
     assert np.array_equal(read_vector(stored_vector(VECTOR)), VECTOR)
 
 
+def embedding(number: int, vector: np.ndarray = VECTOR) -> dict[str, Any]:
+    named = {"label": number, "space": "s", "record_id": f"r{number}", "offset": number, "event_id": f"e{number}"}
+    return {**named, "vector": vector, **ABOUT}
+
+
 def test_a_row_costs_the_write_ahead_log_its_own_vector_only(tmp_path: Path) -> None:
     database = Database(tmp_path)
     migrate(database.cursor(), NOW)
@@ -40,16 +46,18 @@ def test_a_row_costs_the_write_ahead_log_its_own_vector_only(tmp_path: Path) -> 
     vector = np.ones(384, np.float32)
     sizes = []
     for number in range(100):
-        row = {
-            "label": number,
-            "space": "s",
-            "record_id": f"r{number}",
-            "offset": number,
-            "event_id": f"e{number}",
-            "vector": vector,
-            **ABOUT,
-        }
         before = log.stat().st_size
-        writer.commit(Changes(appended={"embeddings": [row]}))
+        writer.commit(Changes(appended={"embeddings": [embedding(number, vector)]}))
         sizes.append(log.stat().st_size - before)
     assert max(sizes) < 2 * len(stored_vector(vector))
+
+
+def test_the_writer_keeps_no_vectors_in_memory_and_finds_their_rows() -> None:
+    database = Database(None)
+    migrate(database.cursor(), NOW)
+    writer, row = Writer(database), embedding(1)
+    key = writer.key_of("embeddings", row)
+    writer.commit(Changes(state={"embeddings": {key: row}}, fresh={("embeddings", key)}))
+    assert writer.recent("embeddings", key) is None
+    [found] = writer.find("embeddings", [key]).values()
+    assert found["record_id"] == "r1" and np.array_equal(read_vector(found["vector"]), VECTOR)

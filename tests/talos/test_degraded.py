@@ -88,8 +88,8 @@ async def test_with_the_store_away_each_write_is_on_the_log_and_each_read_says_d
         assert (found["success"], found["degraded"]) == (False, True) and found["message"], (tool, found)
     for tool, arguments in WRITES.items():
         said = await answer(door, tool, arguments)
-        # a write that needs nothing of the store has done all that it does
-        assert said["success"] is (tool in ("journal_write", "reflect")), (tool, said)
+        # a write that needs nothing of the store has done all that it does: a new friction is like no other
+        assert said["success"] is (tool in ("journal_write", "reflect", "friction_log")), (tool, said)
         assert (
             said.get("degraded", False) is not said["success"]
             and said["freshness"]

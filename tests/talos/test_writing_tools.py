@@ -323,9 +323,10 @@ async def test_an_entry_for_a_session_that_is_still_on_its_way_gets_no_warning(n
 
 
 async def test_with_the_store_down_writes_are_degraded_but_published(node: SmallNode) -> None:
+    await node.call("friction_log", description="Slow", category="tooling")
     node.reader.is_down = True
     opened = await node.call("session_open", session_id=SESSION, goal=GOAL)
-    friction = await node.call("friction_log", description="Slow", category="tooling")
+    friction = await node.call("friction_log", description="Slow!", category="tooling")
     closed = await node.call("session_close", session_id=SESSION)
     for answer in (opened, friction, closed):
         assert (answer["success"], answer["degraded"]) == (False, True)

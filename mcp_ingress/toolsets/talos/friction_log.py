@@ -41,9 +41,14 @@ async def _find(call: Call, published: Published, friction_id: str) -> tuple[Rec
 
     The first is None until the dedup stage has compared the friction.
     """
+    key = (call.namespace, friction_id)
     read = functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction_id)
     try:
-        return (await call.read(read) if await writes.caught_up(call, published, "dedup") else None), None
+        if not await writes.caught_up(call, published, "dedup"):
+            return None, None
+        if call.services.recent("entities", key) is not None and not call.services.may_hold("merges", key):
+            return Recurrence(1, []), None  # what was found alone needs no query
+        return await call.read(read), None
     except Unavailable as error:
         return None, error
 

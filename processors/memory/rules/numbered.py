@@ -55,7 +55,7 @@ def _names_before(statement: Statement, end: int) -> frozenset[str]:
 
 def _numbers(raw: tuple[str, ...]) -> list[int]:
     """Where the words with a digit are."""
-    return [place for place, word in enumerate(raw) if any(map(str.isdigit, word))]
+    return [place for place, word in enumerate(raw) if not word.isalpha() and any(map(str.isdigit, word))]
 
 
 def _is_name(raw: tuple[str, ...], place: int) -> bool:

@@ -56,7 +56,9 @@ def _from_now(sentence: str) -> str:
 
 def _with_subjects(clauses: Sequence[str]) -> list[str]:
     """`it is gone` behind `the endpoint answers 410` says it of the endpoint."""
-    words = clauses[0].split() if clauses else []
+    if not any(clause.startswith(("it ", "they ")) for clause in clauses[1:]):
+        return list(clauses)
+    words = clauses[0].split()
     verb = next((place for place, word in enumerate(words) if place and (_is_verb(word) or word in AUXILIARIES)), 0)
     subject = " ".join(words[:verb])
     return [

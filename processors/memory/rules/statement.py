@@ -17,17 +17,17 @@ from processors.memory.rules.words import word_set
 
 MAX_WORDS = 60
 """A longer sentence is not compared: it says more than one thing."""
-STATEMENTS = 1024
+STATEMENTS = 512
 """What follows from a statement alone is kept of this many, 15 KB each: forty neighbours are compared with a memory."""
 
 
 CLAUSE = re.compile(r"[,;:] ")
+_SIGN = re.compile(r"[\d/._]")
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)? ?[ap]m\b|\d+(?:[.,:]\d+)*|[^\W_][\w+#-]*(?:['./][\w+#-]+)*")
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
 _RANKS = "first second third fourth fifth sixth seventh eighth ninth tenth"
-_NUMBERS |= {"once": "1", "twice": "2"}
-_ORDINALS = {word: f"{number}." for number, word in enumerate(_RANKS.split(), 1)}
+_NUMBERS |= {"once": "1", "twice": "2"} | {word: f"{number}." for number, word in enumerate(_RANKS.split(), 1)}
 _FREQUENCIES = {
     "hourly": "every-hour",
     "daily": "every-day",
@@ -88,6 +88,8 @@ _ENDINGS = (
 )
 _FREE = _DROPPED | _MARKERS | _NEGATIONS | word_set("do does did new 's")
 _Phrases = Sequence[tuple[tuple[str, ...], tuple[str, ...]]]
+_ON_OFF = {"on": "enabled", "off": "disabled"}
+_EACH = word_set("every each")
 _PLAINER: _Phrases = (
     (("switched", "on"), ("enabled",)),
     (("turned", "on"), ("enabled",)),
@@ -125,6 +127,9 @@ _EMPTY: _Phrases = tuple(
         "are done",
     )
 )
+_PLAINER_STARTS = frozenset(phrase[0] for phrase, _ in _PLAINER)
+_EMPTY_ENDS = frozenset(phrase[-1] for phrase, _ in _EMPTY)
+"""A sentence with none of these words has none of the phrases: it is not looked through for each."""
 _ENDED: Sequence[tuple[str, ...]] = (("no", "longer"), ("any", "more"), ("anymore",))
 _MARKING = (
     *_ENDED,
@@ -208,23 +213,23 @@ class Statement:
             else:
                 plain = token.removesuffix("'s")
                 found += [_FREQUENCIES.get(plain, plain)] + (["'s"] if plain != token else [])
-        for phrase, plainer in _PLAINER:
-            found = _replace(found, phrase, plainer)
-        return tuple(_frequencies(_states([_NUMBERS.get(word, _ORDINALS.get(word, word)) for word in found])))
+        if not _PLAINER_STARTS.isdisjoint(found):
+            for phrase, plainer in _PLAINER:
+                found = _replace(found, phrase, plainer)
+        return tuple(_frequencies(_states([_NUMBERS.get(word, word) for word in found])))
 
     @cached_property
     def clauses(self) -> tuple[tuple[str, ...], ...]:
         """The words of each clause between commas."""
-        return tuple(Statement(part).raw for part in CLAUSE.split(self.text))
+        parts = CLAUSE.split(self.text)
+        return tuple(Statement(part).raw for part in parts) if len(parts) > 1 else (self.raw,)
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The words that are written with a capital or a digit, case-folded, but for the first one."""
         found = _TOKEN.findall(unicodedata.normalize("NFKC", self.text).replace("\u2019", "'"))
         return frozenset(
-            word.casefold().removesuffix("'s")
-            for word in found[1:]
-            if word != word.lower() or re.search(r"[\d/._]", word)
+            word.casefold().removesuffix("'s") for word in found[1:] if word != word.lower() or _SIGN.search(word)
         )
 
     @cached_property
@@ -247,7 +252,7 @@ class Statement:
             and (self.raw[0] not in _QUESTIONS or self.raw[1] == "not")
             and self.raw[0] not in COURTESIES
             and (self.raw[0] not in PRONOUNS or (self.raw[0] in _THIS and self.raw[1] not in BE | AUXILIARIES))
-            and not any(word.endswith("'ll") for word in self.raw)
+            and "'ll " not in f"{' '.join(self.raw)} "
             and not words & _PLANS
             and not words & _COMPARISONS
             and self.raw[-1] != "too"
@@ -276,14 +281,17 @@ class Statement:
 
     @cached_property
     def is_denied(self) -> bool:
-        return any(word in _NEGATIONS or (stem(word) in _NEGATING and not word.endswith("ed")) for word in self.raw)
+        if not _NEGATIONS.isdisjoint(self.raw):
+            return True
+        return any(stem(word) in _NEGATING and not word.endswith("ed") for word in self.raw)
 
     @cached_property
     def plain(self) -> tuple[str, ...]:
         """The words without free grammar, markers and negations; a role precedes the name that has it."""
         kept = list(self.raw)
-        for phrase, plainer in _EMPTY:
-            kept = _replace(kept, phrase, plainer)
+        if not _EMPTY_ENDS.isdisjoint(kept):
+            for phrase, plainer in _EMPTY:
+                kept = _replace(kept, phrase, plainer)
         if _is_name_of_role(kept):
             place = next(number for number, word in enumerate(kept) if word in BE)
             kept = [*kept[place + 1 :], kept[place], *kept[:place]]
@@ -306,12 +314,13 @@ def _first(words: Sequence[str], among: Collection[str]) -> int:
 
 def _states(words: Sequence[str]) -> list[str]:
     """`is on` and `is off` as `is enabled` and `is disabled`."""
-    states = {"on": "enabled", "off": "disabled"}
-    if words and words[0] in ("turned", "switched") and (end := _first(words[:5], states)):
-        words = [*words[1:end], "is", states[words[end]], *words[end + 1 :]]
+    if _ON_OFF.keys().isdisjoint(words):
+        return list(words)
+    if words[0] in ("turned", "switched") and (end := _first(words[:5], _ON_OFF)):
+        words = [*words[1:end], "is", _ON_OFF[words[end]], *words[end + 1 :]]
     return [
-        states[word]
-        if word in states and place and words[place - 1] in BE and (*words, "for")[place + 1] in _AFTER_STATE
+        _ON_OFF[word]
+        if word in _ON_OFF and place and words[place - 1] in BE and (*words, "for")[place + 1] in _AFTER_STATE
         else word
         for place, word in enumerate(words)
     ]
@@ -340,10 +349,12 @@ def _with_means(words: list[str]) -> list[str]:
 
 def _frequencies(words: Sequence[str]) -> list[str]:
     """`every second day`, `each week` and `every 6 hours` as one word each."""
+    if _EACH.isdisjoint(words):
+        return list(words)
     found: list[str] = []
     place = 0
     while place < len(words):
-        if words[place] in ("every", "each"):
+        if words[place] in _EACH:
             end = place + 1
             while end < min(len(words), place + 3) and words[end].removesuffix("s") not in _SPANS | _WEEKDAYS:
                 end += 1
