@@ -52,6 +52,10 @@ class RankedRecords:
             for side, matches in self.scored.sides.items()
         }
 
+    def session(self, number: int) -> str | None:
+        """The session of a candidate."""
+        return self.context.records.timelines.session(int(self.scored.labels[number]))
+
     def read(self, numbers: np.ndarray) -> list[SearchHit]:
         """The hits of these candidates, but for those that are gone, in the same order."""
         return self.run(lambda cursor: self._hits(cursor, numbers)) if len(numbers) else []
@@ -140,6 +144,18 @@ class RankedList:
     @property
     def total(self) -> int:
         return len(self._scores)
+
+    def sessions(self, hits: Sequence[SearchHit], most: int) -> list[str]:
+        """The sessions of the hits that were read, then of the candidates behind them, each once, best first."""
+        found = dict.fromkeys(hit.session_id for hit in (*hits, *self._read) if hit.session_id is not None)
+        behind = zip(self._numbers[self._next :].tolist(), self._is_turn[self._next :].tolist(), strict=True)
+        for number, is_turn in behind:
+            if len(found) >= most:
+                break
+            session = (self._turns if is_turn and self._turns else self._memories).session(number)
+            if session is not None:
+                found.setdefault(session)
+        return list(found)[:most]
 
     def read(self, count: int) -> list[SearchHit]:
         """Read the next `count` hits, or all that are left. Of equal scores the newer comes first."""

@@ -159,7 +159,7 @@ def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexe
 def test_recall_through_the_tools_tells_what_the_first_ten_rows_hold(tmp_path: Path, sessions: tuple[str, ...]) -> None:
     (tmp_path / "chat.json").write_text(json.dumps(CHAT))
     figures = run("recall", "--dataset", str(tmp_path), "--through-tools", "--embedder", "hashing", *sessions)
-    recalls = {f"{level}_all_r10" for level in ("turn", "session")}
+    recalls = {f"{level}_all_r10" for level in ("turn", "session", "session_of_rows")}
     assert recalls | {"turn_when_r10", "rows_per_answer", "tokens_per_answer", "query_p95_ms"} <= set(figures)
     assert all(figures[name]["value"] == 100.0 for name in recalls), figures
     assert figures["questions"]["value"] == 2

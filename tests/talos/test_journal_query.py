@@ -96,6 +96,25 @@ async def test_the_limit_cuts_the_results_and_not_the_count(node: SmallNode) -> 
     assert (await node.call("journal_query", query="xylophone", limit=5000))["total_found"] == 5, "clusters"
 
 
+async def test_sessions_are_named_also_of_what_no_row_shows(node: SmallNode) -> None:
+    for number in range(1, 4):
+        await write(node, f"Xylophone number {number}.", session_id=f"2026-01-0{number}-music")
+    await write(node, "Xylophones without a session.")
+    await write(node, "Trumpets.", session_id="2026-01-09-brass")
+    answer = await node.call("journal_query", query="xylophone", entity_types=["Insight"], limit=1)
+    [row] = answer["results"]
+    assert answer["sessions"][0] == f"2026-01-0{row['content'].split()[2].strip('.')}-music"
+    assert sorted(answer["sessions"]) == ["2026-01-01-music", "2026-01-02-music", "2026-01-03-music"]
+    assert "sessions" not in await node.call("journal_query", query="tuba")
+
+
+async def test_of_many_sessions_the_ten_best_are_named(node: SmallNode) -> None:
+    for number in range(12):
+        await write(node, "Xylophone" + " and drum" * number + ".", session_id=f"2026-01-{10 + number}-music")
+    answer = await node.call("journal_query", query="xylophone", entity_types=["Insight"], limit=2)
+    assert answer["sessions"] == [f"2026-01-{10 + number}-music" for number in range(10)], "the shorter, the better"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -193,15 +193,18 @@ async def _ask(
                 turns.setdefault(written[toolset.id_written], turn)
             wait_applied(home, APPLIED_S)
         places = _TurnFinder(turns, toolset.id_found)
+        names = {session_id(turn): turn.session for turn in turns.values() if turn.session is not None}
         for question in conversation.questions[:questions]:
             started = time.perf_counter()
             answer = await _call(agent, tool, {toolset.query: question.text, toolset.limit: LIMIT})
             found.durations_ms.append((time.perf_counter() - started) * 1000)
             rows = answer["results"]
             ranked = [said for row in rows if (said := places.turn_of(row)) is not None]
-            sessions = [said.session for said in ranked if said.session is not None]
+            of_rows = [said.session for said in ranked if said.session is not None]
+            named = [names[each] for each in answer.get("sessions", ())[:LIMIT] if each in names]
             found.score("turn", question.kind, [said.turn_id for said in ranked], question.turns)
-            found.score("session", question.kind, sessions, question.sessions)
+            found.score("session", question.kind, named or of_rows, question.sessions)
+            found.score("session_of_rows", question.kind, of_rows, question.sessions)
             found.rows.append(len(rows))
             found.texts.append(len({" ".join(row["content"].lower().split()) for row in rows}))
             found.tokens.append(len(orjson.dumps(answer).decode()) / TOKEN_CHARS)
@@ -250,7 +253,7 @@ async def _call(agent: Client, tool: str, arguments: dict[str, Any]) -> dict[str
 def _report(report: Report, found: _Answers, *, sessions: bool) -> None:
     is_locomo = any(kind == "multi-hop" for _, kind in found.recalls)
     for level, kind in sorted(found.recalls, key=lambda key: key[1] != "all"):
-        wanted = TARGETS[sessions, level] if is_locomo and kind == "all" else None
+        wanted = TARGETS.get((sessions, level)) if is_locomo and kind == "all" else None
         report.add(f"{level}_{kind}_r{LIMIT}", 100 * float(np.mean(found.recalls[level, kind])), "%", wanted)
     report.add("questions", len(found.rows), "")
     report.add("rows_per_answer", float(np.mean(found.rows)), "")

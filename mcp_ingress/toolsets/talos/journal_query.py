@@ -32,7 +32,9 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     run = functools.partial(_search_with_related, call)
     found, related = await call.search(query, chosen, limit, run)
     results = [_shown(hit) | {"related": related[hit.record_id]} for hit in found.hits]
-    return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
+    sessions = {"sessions": found.sessions} if found.sessions else {}
+    notes = _notes(is_fresh, found.degraded)
+    return {"success": True, "results": results, "total_found": found.total, **sessions, **notes}
 
 
 def _search_with_related(
@@ -131,6 +133,11 @@ TOOL = Tool(
                 },
             },
             "total_found": answers.COUNT_SCHEMA,
+            "sessions": {
+                "type": "array",
+                "description": "Sessions of what was found, best first: those of the rows, then of what no row shows",
+                "items": {"type": "string"},
+            },
             **GAP_FIELDS,
         }
     ),
