@@ -28,8 +28,6 @@ from storage.search.records.matches import DocumentMatches, Matches
 
 KEYWORD_DEPTH = 400
 """This many BM25 scores count as evidence; candidates are the best of them only."""
-MAX_SESSIONS = 10
-"""A result names this many sessions; its rows are of some five."""
 CATCH_UP_S = 0.15
 """A search waits this long for what was captured just now."""
 NOT_WHOLE = "What was captured in the last seconds is being indexed: some of it is not found yet."
@@ -65,8 +63,7 @@ def search(
 ) -> SearchResult:
     """Hybrid search: the best of what `ranked` finds."""
     found = ranked(cursor, indexes, query, prefetched)
-    hits = found.read(query.limit)
-    return SearchResult(hits, found.total, found.degraded, found.sessions(hits, MAX_SESSIONS))
+    return SearchResult(found.read(query.limit), found.total, found.degraded)
 
 
 def ranked(

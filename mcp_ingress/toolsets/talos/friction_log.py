@@ -47,7 +47,7 @@ async def _find(call: Call, published: Published, friction_id: str) -> tuple[Rec
         if not await writes.caught_up(call, published, "dedup"):
             return None, None
         if call.services.recent("entities", key) is not None and not call.services.may_hold("merges", key):
-            return Recurrence(1, []), None  # what was found alone needs no query
+            return Recurrence(1, []), None  # stored and merged with nothing: the store need not be asked
         return await call.read(read), None
     except Unavailable as error:
         return None, error

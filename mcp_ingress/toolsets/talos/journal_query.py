@@ -18,9 +18,12 @@ from mcp_ingress.toolsets.talos.queries import find_related
 from mcp_ingress.toolsets.talos.search_arguments import ENTITY_TYPES, checked_limit, search_filter
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.hits import SearchHit, SearchResult
-from storage.search.search import Keywords, search
+from storage.search.records.hits import SearchHit
+from storage.search.search import Keywords, ranked
 from streams.clock import format_time
+
+MAX_SESSIONS = 10
+"""The ten rows of an answer are of some five."""
 
 
 async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -29,20 +32,25 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     limit = checked_limit(arguments.get("limit", 10))
     chosen = search_filter(call.namespace, arguments)
     is_fresh = await call.fresh("extract", vectors=True)
-    run = functools.partial(_search_with_related, call)
-    found, related = await call.search(query, chosen, limit, run)
-    results = [_shown(hit) | {"related": related[hit.record_id]} for hit in found.hits]
-    sessions = {"sessions": found.sessions} if found.sessions else {}
-    notes = _notes(is_fresh, found.degraded)
-    return {"success": True, "results": results, "total_found": found.total, **sessions, **notes}
+    run = functools.partial(_found, call)
+    found, degraded = await call.search(query, chosen, limit, run)
+    return {"success": True, **found, **_notes(is_fresh, degraded)}
 
 
-def _search_with_related(
+def _found(
     call: Call, cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: Keywords | None
-) -> tuple[SearchResult, dict[str, list[dict[str, str]]]]:
-    """The search, and the neighbours of each hit by its id: one turn on a reader thread instead of two."""
-    found = search(cursor, indexes, query, prefetched)
-    return found, find_related(cursor, indexes, call.namespace, found.hits, call.services.may_hold)
+) -> tuple[dict[str, Any], str | None]:
+    """What the answer shows of a search, and what this lacks: one turn on a reader thread."""
+    found = ranked(cursor, indexes, query, prefetched)
+    hits = found.read(query.limit)
+    related = find_related(cursor, indexes, call.namespace, hits, call.services.may_hold)
+    sessions = found.sessions(hits, MAX_SESSIONS)
+    shown = {
+        "results": [_shown(hit) | {"related": related[hit.record_id]} for hit in hits],
+        "total_found": found.total,
+        **({"sessions": sessions} if sessions else {}),
+    }
+    return shown, found.degraded
 
 
 def _shown(hit: SearchHit) -> dict[str, Any]:

@@ -221,8 +221,7 @@ class Statement:
     @cached_property
     def clauses(self) -> tuple[tuple[str, ...], ...]:
         """The words of each clause between commas."""
-        parts = CLAUSE.split(self.text)
-        return tuple(Statement(part).raw for part in parts) if len(parts) > 1 else (self.raw,)
+        return tuple(Statement(part).raw for part in CLAUSE.split(self.text))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -252,7 +251,7 @@ class Statement:
             and (self.raw[0] not in _QUESTIONS or self.raw[1] == "not")
             and self.raw[0] not in COURTESIES
             and (self.raw[0] not in PRONOUNS or (self.raw[0] in _THIS and self.raw[1] not in BE | AUXILIARIES))
-            and "'ll " not in f"{' '.join(self.raw)} "
+            and not any(word.endswith("'ll") for word in self.raw)
             and not words & _PLANS
             and not words & _COMPARISONS
             and self.raw[-1] != "too"

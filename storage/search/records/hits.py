@@ -58,15 +58,11 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`total`: matches before the limit, of all sides' pools. `degraded`: what was missing, as a sentence, or None.
-
-    `sessions`: those of the hits and of the best matches behind them, each once, best first.
-    """
+    """`total`: matches before the limit, of all sides' pools. `degraded`: what was missing, as a sentence, or None."""
 
     hits: list[SearchHit]
     total: int
     degraded: str | None = None
-    sessions: Sequence[str] = field(default_factory=list)
 
 
 class DocumentRows:
