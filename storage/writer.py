@@ -20,7 +20,7 @@ from storage.statements import StatementCache, dicts
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.ids import document_label
-from streams.positions import Partition
+from streams.positions import Freshness, Partition
 from streams.progress import MATERIALISE
 
 Row = dict[str, Any]
@@ -91,7 +91,7 @@ class Writer:
         self._cursor = self._statements.cursor
         self.tables = read_tables(self._cursor) if tables is None else tables
         self._known = KeyFilter(self._cursor, self.tables.values())
-        self._places = self._read_places()
+        self._progress = self._read_progress()
         self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
         self._rows_since_release = 0
         self.has_stale_buffers = False
@@ -167,13 +167,13 @@ class Writer:
                 self._insert(self.tables[name], changed, replace=True)
             for name, column, value in changes.removed:
                 cursor.execute(f'DELETE FROM {name} WHERE "{column}" = ?', [value])
-            self._put_positions(changes)
+            self._put_progress(changes)
             hit("before_commit")
             cursor.execute("COMMIT")
         except BaseException:
             _rollback(cursor)
             self._recent.clear()
-            self._places = self._read_places()
+            self._progress = self._read_progress()
             raise
         hit("after_commit")
         self._remember(changes)
@@ -196,23 +196,17 @@ class Writer:
             ) as appender:  # by the primary key
                 appender.append_rows(map(table.parameters, rows))
 
-    def _put_positions(self, changes: Changes) -> None:
-        """Store how far each partition is. One UPDATE by number takes a third of an upsert's time."""
+    def _put_progress(self, changes: Changes) -> None:
+        """Store how far each partition is. All of it is one value, which a commit writes whole (docs/adr/0006)."""
         moved = {(MATERIALISE, at): offset for at, offset in changes.positions.items()} | changes.stages
-        new = [key for key in moved if key not in self._places]
-        if new:
-            self._places |= {key: place for place, key in enumerate(new, len(self._places))}
-            rows = [
-                value for stage, at in new for value in (self._places[stage, at], stage, *at, moved.pop((stage, at)))
-            ]
-            self._statements.execute("INSERT INTO progress VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * len(new)), rows)
-        if moved:
-            cases, marks = " ".join(["WHEN ? THEN ?::BIGINT"] * len(moved)), ", ".join("?" * len(moved))
-            places = [self._places[key] for key in moved]
-            parameters = [value for pair in zip(places, moved.values(), strict=True) for value in pair] + places
-            self._statements.execute(
-                f"UPDATE progress SET next_offset = CASE place {cases} END WHERE place IN ({marks})", parameters
-            )
+        if not moved:
+            return
+        statement = (
+            "UPDATE progress_tokens SET tokens = ?" if self._progress else "INSERT INTO progress_tokens VALUES (?)"
+        )
+        for (stage, at), offset in moved.items():
+            self._progress.setdefault(stage, {}).setdefault(at.topic, {})[str(at.partition)] = offset
+        self._statements.execute(statement, [orjson.dumps(self._progress).decode()])
 
     def _remember(self, changes: Changes) -> None:
         for name, rows in changes.appended.items():
@@ -234,19 +228,23 @@ class Writer:
         while len(self._recent) > CACHED_ROWS:
             self._recent.popitem(last=False)
 
-    def _read_places(self) -> dict[tuple[str, Partition], int]:
-        rows = self._cursor.execute("SELECT stage, topic, partition, place FROM progress").fetchall()
-        return {(stage, Partition(topic, partition)): place for stage, topic, partition, place in rows}
+    def _read_progress(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Stage -> freshness token, as of the last commit."""
+        row = self._cursor.execute("SELECT tokens FROM progress_tokens").fetchone()
+        return {} if row is None else orjson.loads(row[0])
 
     def positions(self) -> dict[Partition, int]:
         """How far each partition is applied, as of the last commit."""
-        rows = self._cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()
-        return {Partition(topic, partition): offset for topic, partition, offset in rows}
+        return dict(Freshness.from_json(self._read_progress().get(MATERIALISE, {})))
 
     def stages(self) -> dict[tuple[str, Partition], int]:
-        """How far each stage has processed each of its sources."""
-        rows = self._cursor.execute("SELECT stage, topic, partition, next_offset FROM stage_positions").fetchall()
-        return {(stage, Partition(topic, partition)): offset for stage, topic, partition, offset in rows}
+        """How far each stage has processed each of its sources, as of the last commit."""
+        return {
+            (stage, at): offset
+            for stage, token in self._read_progress().items()
+            if stage != MATERIALISE
+            for at, offset in Freshness.from_json(token)
+        }
 
     @property
     def has_large_log(self) -> bool:

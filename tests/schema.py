@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import orjson
 
 from storage.database import SETTINGS, Database
 from storage.migrate import migrate
@@ -137,3 +138,8 @@ def _shape(connection: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
     sizes = "SELECT table_name, column_count, index_count, estimated_size FROM duckdb_tables() ORDER BY ALL"
     views = "SELECT '', bit_xor(hash(view_name, view_oid)), count(*), 0 FROM duckdb_views() WHERE NOT internal"
     return connection.execute(sizes).fetchall() + connection.execute(views).fetchall()
+
+
+def set_progress(cursor: duckdb.DuckDBPyConnection, **tokens: Mapping[str, Mapping[str, int]]) -> None:
+    """How far each stage of an empty store has come, as a freshness token."""
+    cursor.execute("INSERT INTO progress_tokens VALUES (?)", [orjson.dumps(tokens).decode()])

@@ -31,10 +31,10 @@ from streams.progress import ProgressMark
 from streams.topics import DERIVED, MEMORY
 from tests.crash import invariants
 from tests.crash.commits import Commits, committed_is_published
-from tests.crash.invariants import KEYS, MOST, Ledger, Usage
+from tests.crash.invariants import KEYS, MOST, ONE_ROW, Ledger, Usage
 from tests.crash.raw_store import Store
 from tests.crash.writes import WRITES
-from tests.schema import migrated_home
+from tests.schema import migrated_home, set_progress
 
 SPACE = HashingEmbedder().info.space
 
@@ -93,7 +93,15 @@ def test_no_loss_fails_on_an_event_that_the_log_took_and_nothing_became_of(store
 def test_every_table_has_a_primary_key_or_a_key_of_ours(store: Store) -> None:
     tables = {name for (name,) in store.connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     keyed = "SELECT table_name FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
-    assert tables - {name for (name,) in store.connection.execute(keyed).fetchall()} == KEYS.keys()
+    assert tables - {name for (name,) in store.connection.execute(keyed).fetchall()} == {*KEYS, ONE_ROW}
+
+
+def test_no_duplicate_fails_on_progress_that_is_there_twice(store: Store) -> None:
+    store.put(ONE_ROW, tokens="{}")
+    invariants.no_duplicate(store.connection)
+    store.put(ONE_ROW, tokens="{}")
+    with pytest.raises(AssertionError, match="I2: progress_tokens holds 2 rows"):
+        invariants.no_duplicate(store.connection)
 
 
 @pytest.mark.parametrize("table", KEYS)
@@ -170,7 +178,7 @@ def test_a_repeat_of_no_event_fails(store: Store) -> None:
 
 
 def test_an_offset_that_nothing_accounts_for_fails(store: Store) -> None:
-    store.put("progress", place=0, stage="materialise", topic=MEMORY.name, next_offset=3)
+    set_progress(store.connection, materialise={MEMORY.name: {"0": 3}})
     store.event("e0", offset=0)
     store.put("duplicates", topic=MEMORY.name, offset=1)
     with pytest.raises(AssertionError, match="I4: offsets that nothing accounts for"):
@@ -319,7 +327,7 @@ def test_indexes_at_rest_that_lack_a_row_or_do_not_find_what_is_near_fail(
 
 
 def fill(store: Store) -> None:
-    store.put("progress", place=0, stage="materialise", topic=MEMORY.name, next_offset=10)
+    set_progress(store.connection, materialise={MEMORY.name: {"0": 10}})
     for _ in range(2):
         store.put("session_events", event_id="e1", text="twice")
     for offset in (3, 4):

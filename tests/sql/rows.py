@@ -9,6 +9,7 @@ import duckdb
 
 from storage.tables import read_tables
 from storage.vector_codec import stored_vector
+from tests.schema import set_progress
 
 MONDAY = datetime(2026, 3, 1, 10, 0)
 TUESDAY = datetime(2026, 3, 2, 9, 0)
@@ -223,8 +224,7 @@ def _vectors(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _log(cursor: duckdb.DuckDBPyConnection) -> None:
-    insert(cursor, "progress", place=0, stage="materialise", topic=MEMORY, partition=3, next_offset=3)
-    insert(cursor, "progress", place=1, stage="embed", topic=MEMORY, partition=3, next_offset=2)
+    set_progress(cursor, materialise={MEMORY: {"3": 3}}, embed={MEMORY: {"3": 2}})
     insert(
         cursor,
         "duplicates",

@@ -190,6 +190,17 @@ def test_a_migration_that_fails_leaves_nothing_of_itself() -> None:
     assert migrate(cursor, NOW, [Migration(1, "good", ""), Migration(2, "mended", "CREATE TABLE b (x INTEGER)")]) == [2]
 
 
+def test_a_store_of_before_keeps_how_far_it_has_come() -> None:
+    cursor = Database(None).cursor()
+    migrate(cursor, NOW, [each for each in known_migrations() if each.version < 58])
+    rows = [("embed", "thalweg.memory.v1", 0, 3), ("materialise", "thalweg.memory.v1", 0, 4)]
+    rows += [("materialise", "thalweg.memory.v1", 11, 9), ("materialise", "thalweg.telemetry.v1", 0, 1)]
+    cursor.executemany("INSERT INTO progress VALUES (?, ?, ?, ?, ?)", [(at, *row) for at, row in enumerate(rows)])
+    migrate(cursor, NOW)
+    assert cursor.execute("FROM progress ORDER BY ALL").fetchall() == rows
+    assert cursor.execute("FROM positions ORDER BY ALL").fetchall() == [row[1:] for row in rows[1:]]
+
+
 def test_a_store_whose_schema_has_a_gap_is_of_another_program_and_is_refused_with_what_to_do() -> None:
     cursor = Database(None).cursor()
     migrate(cursor, NOW, [each for each in known_migrations() if each.version != 6])

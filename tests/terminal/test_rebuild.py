@@ -14,7 +14,7 @@ from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Partition
 from streams.topics import INVOCATIONS, with_partitions
-from tests.schema import migrated_home
+from tests.schema import migrated_home, set_progress
 from thalweg.process.rebuild import rebuild_store
 from thalweg.settings import Settings
 
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
     """A store that has applied two records of a topic, and an index of it."""
     home = migrated_home(tmp_path / "home")
     with duckdb.connect(home / FILE_NAME) as store:
-        store.execute("INSERT INTO progress VALUES (0, 'materialise', ?, 0, ?)", [INVOCATIONS.name, APPLIED])
+        set_progress(store, materialise={INVOCATIONS.name: {"0": APPLIED}})
     (home / "indexes").mkdir()
     (home / "indexes" / "words").write_text("of two records")
     return home

@@ -5,6 +5,7 @@ The stage `changes` and the answers of writes use it, so that both compare the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -33,10 +34,17 @@ LEAST_COSINE = 0.4
 """Statements about the same thing that say it in other words are not nearer than this."""
 NEAREST, MOST = 40, 10
 """Of this many nearest memories of a namespace, whatever their kind, at most MOST earlier ones are named."""
+MOST_IN_COMMON = 12
+"""Of the nearest, this many that share the most words with a text are compared with it.
+
+Taking apart sentences is most of a comparison's work, and what changes a statement has its words (docs/search.md).
+"""
 MOST_ENDED = 5_000
 """Reading this many takes as long as asking for those of one search."""
 UNEMBEDDED = 100
 """Of the memories without a vector this many newest are compared."""
+_WORD = re.compile(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+")
+"""A word, or a Chinese character."""
 _COLUMNS = "label, record_id, kind, text, created_at"
 
 
@@ -65,8 +73,26 @@ def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Colle
     """
     if is_long(text):
         return []
-    earlier = (other for other in others if other.created_at < moment and other.record_id not in own)
-    return [other for other in earlier if not is_long(other.text) and changes(other.text, text)][:MOST]
+    earlier = [
+        other
+        for other in others
+        if other.created_at < moment and other.record_id not in own and other.text != text and not is_long(other.text)
+    ]
+    return [other for other in _most_in_common(text, earlier) if changes(other.text, text)][:MOST]
+
+
+def _most_in_common(text: str, others: Sequence[Memory]) -> Sequence[Memory]:
+    """Those MOST_IN_COMMON that share the most words with the text, in the order in which they come."""
+    if len(others) <= MOST_IN_COMMON:
+        return others
+    words = _words(text)
+    shared = [len(words & _words(other.text)) for other in others]
+    best = sorted(range(len(others)), key=lambda place: (-shared[place], place))[:MOST_IN_COMMON]
+    return [others[place] for place in sorted(best)]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def nearest_memories(
