@@ -223,7 +223,7 @@ class Call:
         """As `read`, for one call at a time, in their order.
 
         It is for what keeps the interpreter for milliseconds: eight callers get a tenth to a third more answers than
-        with all of them at once (docs/benchmarks.md).
+        with all of them at once (docs/adr/0015).
         """
         async with self.services.scoring:
             return await self.read(query)

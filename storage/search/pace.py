@@ -22,7 +22,7 @@ MOMENT_S = 0.0002
 SHARE = 2.0
 """This many times what it has worked it pauses while a call runs: under calls without end it takes three times as long.
 
-With 1.2 times the slowest twentieth of writes takes a tenth longer (docs/benchmarks.md)."""
+With 1.2 times the slowest twentieth of writes takes a tenth longer (docs/adr/0014)."""
 LONGEST_S = 0.002
 
 

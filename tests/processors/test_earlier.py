@@ -28,7 +28,7 @@ def test_what_is_changed_is_found_behind_any_number_of_nearer_memories_with_less
 
 
 def test_of_several_the_nearest_comes_first_however_many_words_each_shares() -> None:
-    other = "The billing service listens on 7070."
+    other = "Billing service listens on port 7070."
     filler = [f"Ports of service {number} are open." for number in range(MOST_IN_COMMON)]
     assert found(NEWER, memories(other, OLDER, *filler)) == [other, OLDER]
     assert found(NEWER, memories(*filler, OLDER, other)) == [OLDER, other]
