@@ -7,6 +7,12 @@ import duckdb
 BUFFER_LIMIT = "24MB"
 
 
+def cached_bytes(cursor: duckdb.DuckDBPyConnection) -> int:
+    """How much of its file DuckDB keeps in memory: what was read or written since the last release."""
+    row = cursor.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory() WHERE tag = 'BASE_TABLE'").fetchone()
+    return int(row[0] or 0) if row is not None else 0
+
+
 def release_buffers(cursor: duckdb.DuckDBPyConnection) -> None:
     """Make DuckDB free what nobody uses at the moment, down to BUFFER_LIMIT.
 

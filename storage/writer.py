@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import duckdb
 import orjson
 
-from storage.buffers import release_buffers
+from storage.buffers import cached_bytes, release_buffers
 from storage.database import Database, fold_log
 from storage.key_filter import KeyFilter
 from storage.statements import StatementCache, dicts
@@ -38,10 +38,11 @@ What no checkpoint has folded in lies in memory as it came: 8.8 MB of it were 45
 writes whole groups of rows again, of a large file most of it.
 """
 
-RELEASE_ROWS = 50_000
-"""After this many rows, or a large write-ahead log, what DuckDB keeps in memory goes once all is folded in.
+LARGE_CACHE_BYTES = 32 * 1024 * 1024
+"""What DuckDB keeps of its file beyond this is let go: a checkpoint reads all that it writes, a query what it looks at.
 
-Of an intake of 100,000 memories that were 640 MB, of which little is read soon. A memory is a dozen rows.
+An intake of 100,000 memories leaves 640 MB, a minute of mixed calls 40 MB; little of it is read soon, and then from the
+system's cache of the file.
 """
 
 
@@ -93,9 +94,6 @@ class Writer:
         self._known = KeyFilter(self._cursor, self.tables.values())
         self._progress = self._read_progress()
         self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
-        self._rows_since_release = 0
-        self.has_stale_buffers = False
-        """Whether a checkpoint left much in memory that hardly anybody reads soon."""
         self._copies: dict[str, RowCopy] = {}
 
     def follow(self, copy: RowCopy) -> None:
@@ -183,7 +181,6 @@ class Writer:
 
         docs/adr/0006 has the measurements.
         """
-        self._rows_since_release += len(rows)
         if replace and len(rows) <= UPDATE_MAX_ROWS and table.update is not None:
             for row in rows:
                 self._statements.execute(table.update, table.changed(row))
@@ -256,13 +253,15 @@ class Writer:
 
         Nothing is done while somebody else folds it in, as a snapshot does.
         """
-        is_much = self.has_large_log or self._rows_since_release >= RELEASE_ROWS
-        if fold_log(self._cursor):
-            self.has_stale_buffers |= is_much
+        fold_log(self._cursor)
 
-    def release_buffers(self) -> None:
-        """Free what DuckDB keeps of what was folded in. For a moment a query beside it may find no room, and fail."""
-        self._rows_since_release, self.has_stale_buffers = 0, False
+    @property
+    def has_large_cache(self) -> bool:
+        """Whether DuckDB keeps much of its file in memory."""
+        return cached_bytes(self._cursor) > LARGE_CACHE_BYTES
+
+    def release_cache(self) -> None:
+        """Free what DuckDB keeps of its file. For a moment a query beside it may find no room, and fail."""
         release_buffers(self._cursor)
 
     def close(self) -> None:

@@ -34,8 +34,8 @@ from streams.topics import DLQ_SUFFIX, INVOCATIONS, MEMORY, TELEMETRY
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 4 * 1024 * 1024
-CHECKPOINT_S = 60.0
-"""A store that always has more to apply folds a large write-ahead log into its file at most this often."""
+MAINTENANCE_S = 60.0
+"""How often a store that always has more to apply folds a large write-ahead log into its file and empties its cache."""
 CONSECUTIVE_FAILURES = 50
 BY_KEY = frozenset({MEMORY.name, TELEMETRY.name, INVOCATIONS.name})
 """Topics whose records lie on the partition of their key; what is derived lies on that of its source."""
@@ -105,7 +105,8 @@ class Materialiser:
         self._mirrored: dict[Partition, int] = {}
         self._partitions: list[Partition] = []
         self._batcher: Batcher | None = None
-        self._checkpointed_at = clock.monotonic()
+        self._maintained_at = clock.monotonic()
+        self._is_cache_large = False
 
     async def run(self) -> None:
         """Apply the log for ever. A log that is away is waited for, also at the start."""
@@ -144,17 +145,20 @@ class Materialiser:
                 for batch in _slices(records):
                     await self.apply(batch)
                 batcher.took_s = self._clock.monotonic() - started
-                if not records or self._is_checkpoint_due():
-                    self._checkpointed_at = self._clock.monotonic()
-                    await loop.run_in_executor(self.thread, self._writer.checkpoint)
-                if self._writer.has_stale_buffers and not self._indexes.is_serving:
-                    await loop.run_in_executor(self.thread, self._writer.release_buffers)
+                if not records or self._clock.monotonic() - self._maintained_at >= MAINTENANCE_S:
+                    await loop.run_in_executor(self.thread, self._maintain, not records)
+                    self._maintained_at = self._clock.monotonic()
+                if self._is_cache_large and not self._indexes.is_serving:
+                    await loop.run_in_executor(self.thread, self._writer.release_cache)
+                    self._is_cache_large = False
         finally:
             await batcher.close()
 
-    def _is_checkpoint_due(self) -> bool:
-        waited_s = self._clock.monotonic() - self._checkpointed_at
-        return waited_s >= CHECKPOINT_S and self._writer.has_large_log
+    def _maintain(self, is_idle: bool) -> None:
+        """On the writer's thread: fold a large log into the file, and see what DuckDB keeps in memory."""
+        if is_idle or self._writer.has_large_log:
+            self._writer.checkpoint()
+        self._is_cache_large = self._writer.has_large_cache
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         """Read these partitions too: topics that were made after the start."""

@@ -125,7 +125,7 @@ async def test_a_store_that_is_never_idle_folds_a_large_write_ahead_log_into_its
     async with running(tmp_path / "home", log) as store:
         assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
         assert store.database.log_bytes > 0  # the last checkpoint is not a minute ago
-        monkeypatch.setattr(materialiser, "CHECKPOINT_S", 0.0)
+        monkeypatch.setattr(materialiser, "MAINTENANCE_S", 0.0)
         assert await store.applied.wait(Freshness.after(await log.publish([invoked(2)])), timeout_s=SOON_S)
         async with asyncio.timeout(SOON_S):
             while store.database.log_bytes:
@@ -133,21 +133,33 @@ async def test_a_store_that_is_never_idle_folds_a_large_write_ahead_log_into_its
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
 
 
-async def test_what_duckdb_keeps_in_memory_goes_while_no_call_runs(tmp_path, log, monkeypatch):
+@pytest.mark.parametrize("is_idle", [True, False])
+async def test_what_duckdb_keeps_in_memory_goes_now_and_then_while_no_call_runs(tmp_path, log, monkeypatch, is_idle):
     released: list[object] = []
-    monkeypatch.setattr(batching, "IDLE_S", 0.05)
-    monkeypatch.setattr(writer, "RELEASE_ROWS", 1)
+    monkeypatch.setattr(batching, "IDLE_S", 0.05 if is_idle else SOON_S)
+    monkeypatch.setattr(materialiser, "MAINTENANCE_S", SOON_S if is_idle else 0.0)
+    monkeypatch.setattr(writer, "LARGE_CACHE_BYTES", 0)
     monkeypatch.setattr(writer, "release_buffers", released.append)
     async with running(tmp_path / "home", log) as store:
         with store.indexes.serving():
             assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
-            async with asyncio.timeout(SOON_S):
-                while store.database.log_bytes:
-                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
             assert not released  # the query of the call may fail
+        if not is_idle:
+            assert await store.applied.wait(Freshness.after(await log.publish([invoked(2)])), timeout_s=SOON_S)
         async with asyncio.timeout(SOON_S):
             while not released:
                 await asyncio.sleep(0.01)
+
+
+async def test_a_small_cache_of_duckdb_stays(tmp_path, log, monkeypatch):
+    released: list[object] = []
+    monkeypatch.setattr(materialiser, "MAINTENANCE_S", 0.0)
+    monkeypatch.setattr(writer, "release_buffers", released.append)
+    async with running(tmp_path / "home", log) as store:
+        for number in (1, 2):
+            assert await store.applied.wait(Freshness.after(await log.publish([invoked(number)])), timeout_s=SOON_S)
+        assert store.writer.has_large_cache is False and not released
 
 
 @pytest.mark.parametrize(("log_mb", "file_mb", "is_large"), [(7, 1, False), (8, 60, True), (8, 1000, False)])

@@ -1,4 +1,4 @@
-"""What DuckDB keeps in memory of its file goes after a large intake."""
+"""What DuckDB keeps in memory of its file can go, and what is not in its file yet goes there."""
 
 from __future__ import annotations
 
@@ -23,41 +23,26 @@ def kept_mb(database: Database) -> float:
     return float(kept) / 1e6
 
 
-def test_after_a_large_intake_what_duckdb_keeps_in_memory_goes_and_every_row_is_there(
+def test_what_duckdb_keeps_of_its_file_is_large_after_an_intake_and_goes_and_every_row_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "RELEASE_ROWS", 2 * len(ROWS))
+    monkeypatch.setattr(writer, "LARGE_CACHE_BYTES", 1 << 20)
     monkeypatch.setattr(buffers, "BUFFER_LIMIT", "1MB")
     database = Database(tmp_path)
     migrate(database.cursor(), SystemClock().now())
     database.cursor().execute("CREATE TABLE texts (number INTEGER, text VARCHAR)")
     filling = Writer(database)
-    filling.commit(Changes(appended={"texts": ROWS}))
     filling.checkpoint()
-    few = kept_mb(database)
-    filling.commit(Changes(appended={"texts": ROWS}))
-    assert not filling.has_stale_buffers
+    filling.release_cache()
+    assert not filling.has_large_cache
+    for _ in range(2):
+        filling.commit(Changes(appended={"texts": ROWS}))
     filling.checkpoint()
-    assert kept_mb(database) > 1 and filling.has_stale_buffers  # somebody may be asking
-    filling.release_buffers()
-    assert kept_mb(database) < 1 < few and not filling.has_stale_buffers
+    assert kept_mb(database) > 1 and filling.has_large_cache
+    filling.release_cache()
+    assert kept_mb(database) < 1 and not filling.has_large_cache
     count = "SELECT count(*), count(DISTINCT text), max(length(text)) FROM texts"
     assert database.cursor().execute(count).fetchone() == (20_000, 10_000, 256)
-    filling.close()
-    database.close()
-
-
-@pytest.mark.parametrize("is_large", [True, False])
-def test_what_a_large_write_ahead_log_left_in_memory_goes_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
-) -> None:
-    monkeypatch.setattr(writer, "LARGE_LOG_BYTES", 1 if is_large else 1 << 30)
-    monkeypatch.setattr(writer, "LARGE_LOG_SHARE", 0.0)
-    database = Database(tmp_path)
-    migrate(database.cursor(), SystemClock().now())
-    filling = Writer(database)
-    filling.checkpoint()
-    assert filling.has_stale_buffers is is_large
     filling.close()
     database.close()
 
