@@ -38,10 +38,13 @@ Positions = Mapping[Partition, int]
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """The data for a new projection, and the positions that it covers."""
+    """The data for a new projection, and the positions that it covers.
+
+    `graph`: nodes and edges as JSON, half of what they take as objects until the child has built it.
+    """
 
     namespace: str
-    graph: dict[str, Any]
+    graph: bytes
     covers: Positions
     is_whole: bool = True
 
@@ -79,11 +82,18 @@ class Projections:
             projection = self._built.get((namespace, kind))
             if projection is not None and projection.file.exists() and _serves(projection, covers, token):
                 return projection.file
-        return BuildRequest(namespace, self._read_graph(cursor, namespace, is_whole), covers, is_whole)
+        graph = orjson.dumps(self._read_graph(cursor, namespace, is_whole))
+        return BuildRequest(namespace, graph, covers, is_whole)
 
     def build(self, request: BuildRequest) -> Path:
-        """Build the file and serve it from now on. Raises Unavailable when that fails."""
+        """Build the file and serve it from now on. Raises Unavailable when that fails.
+
+        Of several requests at once those that an earlier one covers get its file.
+        """
         with self._lock:
+            built = self._built.get((request.namespace, request.is_whole))
+            if built is not None and built.file.exists() and _is_covered(request.covers, built.covers):
+                return built.file
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             name = hashlib.blake2b(request.namespace.encode(), digest_size=8).hexdigest()
             for old in self._directory.glob(f"{name}-*"):
@@ -112,17 +122,16 @@ def _serves(projection: _Built, applied: Positions, token: Freshness) -> bool:
     if time.monotonic() - projection.built_at > MAX_AGE_S:
         return False
     derived = {at: offset for at, offset in applied.items() if at.topic == DERIVED.name}
-    return not token or (
-        all(projection.covers.get(at, 0) >= offset for at, offset in token)
-        and all(projection.covers.get(at, 0) >= offset for at, offset in derived.items())
-    )
+    return not token or (_is_covered(token.next_offsets, projection.covers) and _is_covered(derived, projection.covers))
 
 
-def _run_build(file: Path, graph: Mapping[str, Any]) -> None:
+def _is_covered(positions: Positions, by: Positions) -> bool:
+    return all(by.get(at, 0) >= offset for at, offset in positions.items())
+
+
+def _run_build(file: Path, graph: bytes) -> None:
     try:
-        done = run_child(
-            "storage.graph.build", str(file.resolve()), timeout_s=BUILD_TIMEOUT_S, given=orjson.dumps(graph)
-        )
+        done = run_child("storage.graph.build", str(file.resolve()), timeout_s=BUILD_TIMEOUT_S, given=graph)
     except subprocess.TimeoutExpired:
         file.unlink(missing_ok=True)
         raise Unavailable(f"The graph was not built within {BUILD_TIMEOUT_S:g} s.") from None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from processors.talos.read.graph_source import read_graph
@@ -146,7 +147,7 @@ async def test_the_preloaded_nodes_are_there_before_the_first_event(node: SmallN
 async def test_another_namespace_is_not_seen(told: SmallNode) -> None:
     cursor = told.store.database.cursor()
     found = told.services.parts[Projections].find(cursor, "elsewhere", told.connection.last_writes)
-    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]
+    assert sorted(orjson.loads(found.graph)["nodes"]) == ["Domain", "OperationalState", "Tool"]
 
 
 async def test_a_literal_and_a_property_named_like_a_clause_are_no_clauses(told: SmallNode) -> None:
@@ -319,7 +320,8 @@ async def test_a_graph_that_cannot_be_built_is_unavailable_and_leaves_no_file(to
     projections = Projections(tmp_path / "graph", read_graph)
     request = projections.find(told.store.database.cursor(), "default", Freshness())
     assert isinstance(request, BuildRequest)
-    broken = replace(request, graph={**request.graph, "edges": {"NO_SUCH_EDGE A B": []}})
+    graph = {**orjson.loads(request.graph), "edges": {"NO_SUCH_EDGE A B": []}}
+    broken = replace(request, graph=orjson.dumps(graph))
     with pytest.raises(Unavailable, match=r"^The graph could not be built: KeyError"):
         projections.build(broken)
     with pytest.MonkeyPatch.context() as hurried:
@@ -328,6 +330,21 @@ async def test_a_graph_that_cannot_be_built_is_unavailable_and_leaves_no_file(to
             projections.build(request)
     assert list((tmp_path / "graph").iterdir()) == []
     assert isinstance(projections.find(told.store.database.cursor(), "default", Freshness()), BuildRequest)
+
+
+async def test_of_several_requests_at_once_those_that_an_earlier_one_covers_get_its_file(
+    told: SmallNode, tmp_path: Path
+) -> None:
+    projections, cursor = Projections(tmp_path / "graph", read_graph), told.store.database.cursor()
+    earlier, same = (projections.find(cursor, "default", Freshness()) for _ in range(2))
+    await told.call("journal_write", content="I realized that the gauge drifts.", category="insight")
+    later = projections.find(cursor, "default", Freshness())
+    file = projections.build(earlier)
+    assert projections.build(same) == file
+    newer = projections.build(later)
+    assert newer != file and projections.build(earlier) == newer
+    other = projections.find(cursor, "elsewhere", Freshness())
+    assert projections.build(other) not in (file, newer)
 
 
 async def test_a_projection_serves_until_something_is_applied_that_a_token_or_its_age_asks_for(
