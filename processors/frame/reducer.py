@@ -20,7 +20,7 @@ from streams.ids import document_label
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
-DOCUMENTS, DOCUMENT_TAGS = "documents", "document_tags"
+DOCUMENTS, DOCUMENT_TAGS, RESTATEMENTS = "documents", "document_tags", "restatements"
 EMBEDDINGS, PASSAGES, SPACES = "embeddings", "passages", "spaces"
 TURNS, TURN_EMBEDDINGS, TURN_PASSAGES = "turns", "turn_embeddings", "turn_passages"
 
@@ -98,6 +98,10 @@ class Rows:
     def change(self, table: str, row: Row, /, **values: Any) -> None:
         """Replace these values of a row that was read; it comes from this event now. Raises TypeError as `insert`."""
         self.put(table, row | values)
+
+    def restate(self, record_id: str, moment: datetime) -> None:
+        """The record was stated again then: what changed it before does so no longer. UTC without a zone."""
+        self.insert(RESTATEMENTS, {"record_id": record_id, "stated_at": moment})
 
     def complete(self, table: str, row: Row) -> None:
         """Put a row that several events make up, in any order.

@@ -100,6 +100,25 @@ async def test_a_write_names_what_it_changes_under_the_id_that_can_be_corrected(
     assert rows[new["id"]]["earlier"] == [old["id"]] and rows[old["id"]]["disputed_by"] == [new["id"]]
 
 
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [("remember", {"text": SAID["fact"], "kind": kind}) for kind in ("fact", "lesson")]
+    + [("store_memory", {"content": SAID["fact"]})],
+)
+async def test_what_is_said_again_after_it_was_changed_is_recalled_first_however_it_is_kept(
+    agent: Agent, tool: str, said: dict[str, str]
+) -> None:
+    agent.node.services.limits = Limits(0.05, 1.0, vector_wait_s=PATIENCE_S)
+    for name, arguments in [(tool, said), ("remember", {"text": "The gateway listens on port 8443."}), (tool, said)]:
+        await agent.call(name, **arguments)
+        agent.node.clock.time += timedelta(seconds=1)
+    for query in ("gateway port 8443", "gateway port 8080"):
+        holds, changed = await recalled(agent, query)
+        assert holds["text"] == SAID["fact"] and changed["text"] == "The gateway listens on port 8443."
+        assert holds["earlier"] == [changed["id"]] and "disputed_by" not in holds
+        assert changed["disputed_by"] == [holds["id"]] and "earlier" not in changed
+
+
 async def test_a_call_that_is_repeated_on_a_connection_without_the_session_is_the_same_call(agent: Agent) -> None:
     await agent.call("session_open", session_id="2026-01-05-a", goal="Mend the gateway")
     once = await agent.call("remember", text=SAID["decision"], kind="decision", request_id="one")

@@ -49,6 +49,7 @@ KEYS = {
     "state_changes": "(namespace, event_id)",
     "talos_journal": "(namespace, entry_id)",
     "valence_belief_changes": '(namespace, topic, partition, "offset", idx, belief_id)',
+    "restatements": "(namespace, record_id, event_id)",
     "valence_belief_entities": "(namespace, belief_id, entity_id, role)",
     "vkb_exchanges": "(namespace, session_id, sequence)",
 }

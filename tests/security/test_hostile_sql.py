@@ -23,6 +23,7 @@ from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
 from tests.patience import SOON_S
 from tests.processes import ended
+from tests.schema import set_progress
 from tests.sql import hostile
 from tests.sql.hostile import SECRET
 
@@ -45,7 +46,7 @@ def snapshot(home: Path) -> Iterator[Path]:
     database = Database(home)
     cursor = database.cursor()
     migrate(cursor, datetime(2026, 3, 1, tzinfo=UTC))
-    cursor.execute("INSERT INTO progress VALUES (0, 'materialise', 't', 0, 7)")
+    set_progress(cursor, materialise={"t": {"0": 7}})
     yield Snapshots(database).get(max_age_s=0).path
     database.close()
 

@@ -114,6 +114,31 @@ async def test_a_chain_of_changes_is_listed_newest_first(node: Node) -> None:
     assert [row["content"] for row in await rows(node)] == texts[::-1]
 
 
+async def test_what_is_said_again_after_it_was_changed_holds_again(node: Node) -> None:
+    for text in (OLD, NEW, OLD):
+        last = await node.call("journal_write", content=text, category="insight")
+    assert [row["text"] for row in last["contradicts"]] == [NEW]
+    holds, changed = found = await rows(node)
+    assert (holds["content"], holds["times"], changed["content"]) == (OLD, 2, NEW)
+    assert [row["id"] for row in holds["earlier"]] == [changed["id"]] and "disputed_by" not in holds
+    assert [row["id"] for row in changed["disputed_by"]] == [holds["id"]] and "earlier" not in changed
+    node.indexes.records.clear_caches()
+    assert await rows(node) == found
+    await node.call("journal_write", content=NEW, category="insight")
+    assert [row["content"] for row in await rows(node)] == [NEW, OLD]
+
+
+async def test_a_belief_that_is_stated_again_after_it_was_changed_holds_again(node: Node) -> None:
+    agent = Believer(node)
+    old = await agent.hold(OLD)
+    new = await node.call("journal_write", content=NEW, category="observation")
+    again = await agent.call("belief_create", content=OLD)
+    assert again["deduplicated"] and [row["text"] for row in again["contradicts"]] == [NEW]
+    [belief] = (await agent.call("belief_query", query=ASKED))["beliefs"]
+    assert belief["id"] == old["id"] and "disputed_by" not in belief
+    assert {"kind": "Observation", "id": new["extracted_entities"][0]["id"]} in belief["earlier"]
+
+
 async def test_a_correction_names_what_it_corrects(node: Node) -> None:
     old = (await node.call("journal_write", content=OLD, category="insight"))["entry_id"]
     new = node.request("talos.journal.corrected", entry_id=old, content=NEW)[2]["entry_id"]

@@ -27,6 +27,15 @@ def test_a_statement_and_its_negation_are_not_the_same() -> None:
     assert similar_records(both, [negated]) == [Similar("near", "cosine", 0.97)]
 
 
+def test_another_value_is_not_the_same_but_for_a_friction_that_happens_again() -> None:
+    older = EntityRecord("older", "Observation", "The gateway listens on port 8080.", cosine=0.95)
+    newer = EntityRecord("newer", "Observation", "The gateway listens on port 9090.")
+    assert similar_records(newer, [older]) == []
+    assert similar_records(replace(newer, text="Our gateway listens on port 8080."), [older]) != []
+    frictions = [replace(one, label="Friction") for one in (newer, older)]
+    assert similar_records(frictions[0], [frictions[1]]) == [Similar("older", "cosine", 0.95)]
+
+
 @pytest.mark.parametrize(
     "other", [replace(NEAR, label="Insight"), replace(NEAR, category="process"), replace(NEAR, record_id="new")]
 )

@@ -104,6 +104,7 @@ async def create(call: Call, request: Event, draft: Draft) -> Creation:
     others: dict[str, Any] = {}
     if result is not None and result["deduplicated"]:
         belief = await belief_after(call, result["belief_id"])
+        others = await contradictions_of(call, request, near, tensions)  # it holds again, whatever changed it meanwhile
     elif result is not None:
         is_compared = await earlier_are_embedded(call, published)
         belief, tensions = await read_new_belief(call, belief_id, near)

@@ -136,6 +136,7 @@ def keep(event: Event, rows: Rows) -> Kept:
     for tag in added:
         rows.put(DOCUMENT_TAGS, {"record_id": row["memory_id"], "tag": tag})
     rows.put(MEMORIES, row)
+    rows.restate(row["memory_id"], moment)
     return Kept(event.id, row, deduplicated=True)
 
 

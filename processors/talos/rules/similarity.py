@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from processors.memory.rules.change import changes
 from processors.talos.rules.canonical import canonical_form, is_negated
 
 SIMILAR_COSINE = 0.85
@@ -37,7 +38,8 @@ def similar_records(new: EntityRecord, candidates: Iterable[EntityRecord]) -> li
     Those of equal canonical form come first, then by falling cosine, then by id.
 
     They have the same label (a Friction also the same category), and an equal canonical form or a cosine of at least
-    .85 unless exactly one of the two is negated. The record itself is never among them.
+    .85, unless exactly one of the two is negated, or the new one gives another value for what the other says (a
+    friction with other values is the same friction). The record itself is never among them.
     """
     form, negated = canonical_form(new.text), is_negated(new.text)
     found = []
@@ -52,6 +54,7 @@ def similar_records(new: EntityRecord, candidates: Iterable[EntityRecord]) -> li
             candidate.cosine is not None
             and candidate.cosine >= SIMILAR_COSINE
             and is_negated(candidate.text) == negated
+            and (new.label == "Friction" or not changes(candidate.text, new.text))
         ):
             found.append(Similar(candidate.record_id, "cosine", candidate.cosine))
     return sorted(found, key=_rank)

@@ -1,8 +1,9 @@
 """dedup: earlier records that say the same as a new one. It finds; the reducer decides and counts.
 
 Two records say the same when they have the same label (a friction also the same category) and an equal canonical
-form, or a cosine of at least .85 unless exactly one of them is negated. Needs the store: it waits until the record
-and its vector are applied, which makes every earlier record visible as well.
+form, or a cosine of at least .85 unless exactly one of them is negated or the new one changes a value
+(`rules/similarity.py`). Needs the store: it waits until the record and its vector are applied, which makes every
+earlier record visible as well.
 """
 
 from __future__ import annotations

@@ -173,6 +173,7 @@ def state(event: Event, rows: Rows, draft: Draft, source: Source | None) -> Beli
     held = rows.get(BELIEFS, known["belief_id"]) if known else None
     if held is not None and held["status"] == "active":
         if rows.get(CORROBORATIONS, held["belief_id"], source_id) is not None:
+            rows.restate(held["belief_id"], _at(event))
             return BeliefOutcome(held["belief_id"], "unchanged", held["corroboration_count"])
         return _reinforce(event, rows, held, draft, source_id, links)
     near = _duplicate_of(rows, draft, source_id, links)
@@ -275,6 +276,7 @@ def _reinforce(
     }
     changed["links"] = held["links"] + _link(rows, held, links, moment)
     put_belief(rows, changed, "reinforced", moment)
+    rows.restate(held["belief_id"], moment)
     _corroborate(
         rows, held["belief_id"], source_id, draft.content, "same_words" if cosine is None else "cosine", cosine, moment
     )

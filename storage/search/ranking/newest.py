@@ -10,21 +10,27 @@ import numpy as np
 
 from storage.search.ranking.context import Scored, SearchContext
 from storage.search.records.filter import Filter
+from storage.search.records.hits import TIE_DIGITS
 from storage.search.records.records import Records
 
 MAX_FOLLOWED = 50
 """What changes one of this many best rows is found with them."""
+ABOVE = 2 * 10.0**-TIE_DIGITS
+"""A statement stands this much above the one that it changes, which no answer shows.
+
+Of several records that state the same an old one may stand for them, so that dates do not order the two.
+"""
 MAX_CHANGES = 10
 """This many records that a record changes, or that change it, are named."""
 
 
 def lifted(scores: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-    """(n,) scores where each newer one is at least its older one's. `pairs`: (place of the newer, of the older)."""
+    """(n,) scores where each newer one is above its older one's. `pairs`: (place of the newer, of the older)."""
     found = scores.copy()
     for _ in pairs:  # a chain of changes is lifted link by link
         before = found.copy()
         for newer, older in pairs:
-            found[newer] = max(found[newer], found[older])
+            found[newer] = max(found[newer], found[older] + ABOVE)
         if np.array_equal(before, found):
             break
     return found
@@ -35,28 +41,24 @@ def read_changes(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """(kind, id) of what a record changes, and of what changes it and still holds, the latest first.
 
-    Of the records that state the same that one is named which stands for it.
+    Of the records that state the same, merged ones too, that one is named which stands for them.
     """
     changed = records.changed(label)
     if not any(changed):
         return [], []
+    allowed, clusters = records.allowed(cursor, Filter(namespace)), records.clusters
     newer, older = (np.array(labels, np.int64) for labels in changed)
-    allowed = records.allowed(cursor, Filter(namespace))
-    newer, still = allowed.of(newer), allowed.of(older)
-    clusters = records.clusters
-    stands = dict(zip(still.tolist(), clusters.representatives(still, allowed.labels).tolist(), strict=True))
-    named: dict[int, int] = {}
-    for cluster, one in zip(clusters.find(older).tolist(), older.tolist(), strict=True):
-        named.setdefault(cluster, stands.get(one, one))
-    disputing = list(dict.fromkeys(clusters.representatives(newer, allowed.labels).tolist()))
-    earlier = records.documents.names(cursor, list(named.values())[::-1][:MAX_CHANGES])
-    return earlier, records.documents.names(cursor, disputing[::-1][:MAX_CHANGES])
+    standing = clusters.representatives(older, allowed.labels).tolist()
+    earlier = dict(zip(clusters.find(older)[::-1].tolist(), standing[::-1], strict=True))
+    disputing = dict.fromkeys(allowed.of(clusters.representatives(newer, allowed.labels)).tolist())
+    names = (list(earlier.values())[:MAX_CHANGES], list(disputing)[::-1][:MAX_CHANGES])
+    return records.documents.names(cursor, names[0]), records.documents.names(cursor, names[1])
 
 
 def newest_first(scored: Scored, context: SearchContext) -> Scored:
-    """The candidates, where one that changes another has at least the other's score.
+    """The candidates, where one that changes another has a score above the other's.
 
-    Of equal scores the newer record stands first (`ordered`). What a record gains is its part `change`. What changes
+    What a record gains is its part `change`. What changes
     one of the best is a candidate too, also where nothing of the query is in it: a question that names what held before
     is answered by what holds now.
     """

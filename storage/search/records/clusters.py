@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -342,6 +342,11 @@ class Clusters:
         """The records of a record's cluster, itself included, and the excerpts of these."""
         cluster = self._of(label)
         return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
+
+    def stated_last(self, labels: Collection[int], again: Mapping[int, datetime]) -> int:
+        """When the latest of these records was stated: the later, the higher. `again`: by label when once more."""
+        ages = [self._age.get(label) & (_SOURCE - 1) for label in labels]
+        return -min(ages + [_age(again[label]) for label in labels if label in again])
 
     def sources_of(self, labels: Sequence[int]) -> dict[int, int]:
         """By label the source that says the same and is of the same moment: what the record was made of."""

@@ -151,40 +151,53 @@ class Records:
     def change_pairs(self, labels: np.ndarray) -> list[tuple[int, int]]:
         """(place of the newer, place of the older) of those of (n,) records of which one changes another.
 
-        A record that states the same as another one changes the same.
+        A record that states the same as another one changes the same. Of two statements of which one changes the other
+        the newer is the one that was stated last: what was said again after it was changed holds again.
         """
         newer = self._relations.newer
         if not newer:
             return []
         stating = self.clusters.stating(labels)
         place_of = {same: place for place, some in enumerate(stating) for same in some}
-        pairs = {
-            (place_of[other], place): None
+        found = {
+            (place_of[other], place)
             for place, some in enumerate(stating)
             for same in some
             for other in newer.get(same, ())
             if place_of.get(other, place) != place
         }
-        return list(pairs)
+        last = {place: self._stated_last(stating[place]) for pair in found for place in pair}
+        return sorted({(one, other) if last[one] >= last[other] else (other, one) for one, other in found})
 
     def newer_than(self, labels: np.ndarray) -> list[int]:
-        """What changes one of (n,) records or of those that state the same."""
-        newer = self._relations.newer
-        if not newer:
+        """What changes one of (n,) records or of those that state the same, and was stated after it."""
+        if not self._relations.newer:
             return []
-        stating = self.clusters.stating(labels)
-        return list(dict.fromkeys(other for some in stating for same in some for other in newer.get(same, ())))
+        newer = (self._changed(some)[0] for some in self.clusters.stating(labels))
+        return list(dict.fromkeys(other for some in newer for other in some))
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
-        stating, relations = self.clusters.beside(label), self._relations
-        if not any(same in relations.newer or same in relations.older for same in stating):
-            return [], []
-        newer, older = (
-            list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
+        return self._changed(self.clusters.beside(label))
+
+    def _changed(self, stating: Sequence[int]) -> tuple[list[int], list[int]]:
+        """What changes these records, which state the same, and what they change, as `change_pairs` has it."""
+        relations = self._relations
+        found = [
+            [other for same in stating for other in by_label.get(same, ()) if other not in stating]
             for by_label in (relations.newer, relations.older)
-        )
-        return newer, older
+        ]
+        if not any(found):
+            return [], []
+        last, newer, older = self._stated_last(stating), list[int](), list[int]()
+        for is_newer, others in zip((True, False), found, strict=True):
+            for other in others:
+                others_last = self._stated_last(self.clusters.beside(other))
+                (newer if others_last > last or (is_newer and others_last == last) else older).append(other)
+        return list(dict.fromkeys(newer)), list(dict.fromkeys(older))
+
+    def _stated_last(self, stating: Collection[int]) -> int:
+        return self.clusters.stated_last(stating, self._relations.restated)
 
     def cached(
         self,

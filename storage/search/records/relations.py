@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import duckdb
@@ -26,6 +27,7 @@ _COLUMNS = {
     "entities": "namespace, entity_id, label, source_event_id",
     "corrections": "namespace, successor_id, record_id",
     "memory_changes": "namespace, newer_id, older_id",
+    "restatements": "namespace, record_id, stated_at",
     "context_edge_changes": "namespace, source_id, target_id, kind, weight, is_removed",
 }
 FOLLOWED = tuple(_COLUMNS)
@@ -67,6 +69,8 @@ class Relations:
         """By record those that change what it says, the latest found last."""
         self.older: dict[int, list[int]] = {}
         """By record those of which it changes what they say."""
+        self.restated: dict[int, datetime] = {}
+        """By record that was stated again when it was stated last, UTC without a zone."""
         self._together: dict[int, dict[int, float]] = {}
         """By record those that searches returned with it, 0 to 1. An inner dict is replaced, never changed."""
         self._kinds: list[str] = []
@@ -96,6 +100,7 @@ class Relations:
             "entities": self._find,
             "corrections": self._change,
             "memory_changes": self._change,
+            "restatements": self._restate,
             "context_edge_changes": self._join,
         }
         for table, take in takers.items():
@@ -127,6 +132,11 @@ class Relations:
                 newer, older = (document_label(namespace, record_id) for record_id in pair)
                 self.newer[older] = [*self.newer.get(older, ()), newer]
                 self.older[newer] = [*self.older.get(newer, ()), older]
+
+    def _restate(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        for namespace, record_id, stated_at in rows:
+            label = document_label(namespace, record_id)
+            self.restated[label] = max(stated_at, self.restated.get(label, stated_at))
 
     def _join(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Take what dreams made of the edges between memories; those count that searches have earned."""
