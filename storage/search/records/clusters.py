@@ -343,10 +343,10 @@ class Clusters:
         cluster = self._of(label)
         return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
 
-    def stated_last(self, labels: Collection[int], again: Mapping[int, datetime]) -> int:
+    def stated_last(self, labels: Sequence[int], again: Mapping[int, datetime]) -> int:
         """When the latest of these records was stated: the later, the higher. `again`: by label when once more."""
-        ages = [self._age.get(label) & (_SOURCE - 1) for label in labels]
-        return -min(ages + [_age(again[label]) for label in labels if label in again])
+        first = int((self._age.find(np.array(labels, np.int64)) & (_SOURCE - 1)).min())
+        return -min([first, *(_age(again[label]) for label in labels if label in again)])
 
     def sources_of(self, labels: Sequence[int]) -> dict[int, int]:
         """By label the source that says the same and is of the same moment: what the record was made of."""

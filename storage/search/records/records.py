@@ -196,7 +196,7 @@ class Records:
                 (newer if others_last > last or (is_newer and others_last == last) else older).append(other)
         return list(dict.fromkeys(newer)), list(dict.fromkeys(older))
 
-    def _stated_last(self, stating: Collection[int]) -> int:
+    def _stated_last(self, stating: Sequence[int]) -> int:
         return self.clusters.stated_last(stating, self._relations.restated)
 
     def cached(
