@@ -51,16 +51,15 @@ def read_changes(
     standing = clusters.representatives(older, allowed.labels).tolist()
     earlier = dict(zip(clusters.find(older)[::-1].tolist(), standing[::-1], strict=True))
     disputing = dict.fromkeys(allowed.of(clusters.representatives(newer, allowed.labels)).tolist())
-    names = (list(earlier.values())[:MAX_CHANGES], list(disputing)[::-1][:MAX_CHANGES])
-    return records.documents.names(cursor, names[0]), records.documents.names(cursor, names[1])
+    named = records.documents.names
+    return named(cursor, list(earlier.values())[:MAX_CHANGES]), named(cursor, list(disputing)[::-1][:MAX_CHANGES])
 
 
 def newest_first(scored: Scored, context: SearchContext) -> Scored:
     """The candidates, where one that changes another has a score above the other's.
 
-    What a record gains is its part `change`. What changes
-    one of the best is a candidate too, also where nothing of the query is in it: a question that names what held before
-    is answered by what holds now.
+    What a record gains is its part `change`. What changes one of the best is a candidate too, also where nothing of the
+    query is in it: a question that names what held before is answered by what holds now.
     """
     records = context.records
     scored = _with_newer(scored, context)

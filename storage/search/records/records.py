@@ -182,9 +182,9 @@ class Records:
 
     def _changed(self, stating: Sequence[int]) -> tuple[list[int], list[int]]:
         """What changes these records, which state the same, and what they change, as `change_pairs` has it."""
-        relations = self._relations
+        relations, own = self._relations, frozenset(stating)
         found = [
-            [other for same in stating for other in by_label.get(same, ()) if other not in stating]
+            [other for same in stating for other in by_label.get(same, ()) if other not in own]
             for by_label in (relations.newer, relations.older)
         ]
         if not any(found):
