@@ -23,6 +23,7 @@ TABLES = (
     "relations",
     "entities",
     "memory_changes",
+    "restatements",
     "context_ends",
     "context_edge_changes",
 )

@@ -111,7 +111,13 @@ async def test_a_chain_of_changes_is_listed_newest_first(node: Node) -> None:
     texts = [f"The gateway of the harbour listens on port {port}." for port in (8080, 8081, 8082)]
     for text in texts:
         await node.call("journal_write", content=text, category="insight")
-    assert [row["content"] for row in await rows(node)] == texts[::-1]
+    found = await rows(node)
+    assert [row["content"] for row in found] == texts[::-1]
+    assert [each["id"] for each in found[0]["earlier"]] == [row["id"] for row in found[1:]]
+    await node.call("journal_write", content=texts[1], category="insight")
+    found = await rows(node)
+    assert [row["content"] for row in found] == [texts[1], texts[2], texts[0]]
+    assert [each["id"] for each in found[0]["earlier"]] == [row["id"] for row in found[1:]]
 
 
 async def test_what_is_said_again_after_it_was_changed_holds_again(node: Node) -> None:

@@ -177,7 +177,7 @@ class Records:
         return list(dict.fromkeys(other for some in newer for other in some))
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
-        """The records that change what this one says, and those that it changes, as they were found."""
+        """The records that change what this one says, and those that it changes, both the latest stated last."""
         return self._changed(self.clusters.beside(label))
 
     def _changed(self, stating: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -189,12 +189,12 @@ class Records:
         ]
         if not any(found):
             return [], []
-        last, newer, older = self._stated_last(stating), list[int](), list[int]()
-        for is_newer, others in zip((True, False), found, strict=True):
-            for other in others:
-                others_last = self._stated_last(self.clusters.beside(other))
-                (newer if others_last > last or (is_newer and others_last == last) else older).append(other)
-        return list(dict.fromkeys(newer)), list(dict.fromkeys(older))
+        last = self._stated_last(stating)
+        changes = {other: is_newer for is_newer, others in zip((True, False), found, strict=True) for other in others}
+        when = {other: self._stated_last(self.clusters.beside(other)) for other in changes}
+        in_time = sorted(changes, key=when.__getitem__)
+        is_later = {other: when[other] > last or (changes[other] and when[other] == last) for other in in_time}
+        return [other for other in in_time if is_later[other]], [other for other in in_time if not is_later[other]]
 
     def _stated_last(self, stating: Sequence[int]) -> int:
         return self.clusters.stated_last(stating, self._relations.restated)
