@@ -111,12 +111,15 @@ async def test_what_is_said_again_after_it_was_changed_is_recalled_first_however
     agent.node.services.limits = Limits(0.05, 1.0, vector_wait_s=PATIENCE_S)
     for name, arguments in [(tool, said), ("remember", {"text": "The gateway listens on port 8443."}), (tool, said)]:
         await agent.call(name, **arguments)
-        agent.node.clock.time += timedelta(seconds=1)
+        changed_on = agent.node.clock.time.date() - timedelta(days=1)
+        agent.node.clock.time += timedelta(days=1)
     for query in ("gateway port 8443", "gateway port 8080"):
         holds, changed = await recalled(agent, query)
         assert holds["text"] == SAID["fact"] and changed["text"] == "The gateway listens on port 8443."
         assert holds["earlier"] == [changed["id"]] and "disputed_by" not in holds
         assert changed["disputed_by"] == [holds["id"]] and "earlier" not in changed
+        then = [row["text"] for row in await recalled(agent, query, as_of=str(changed_on))]
+        assert then == [changed["text"], holds["text"]]
 
 
 async def test_a_call_that_is_repeated_on_a_connection_without_the_session_is_the_same_call(agent: Agent) -> None:

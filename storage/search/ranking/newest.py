@@ -63,7 +63,7 @@ def newest_first(scored: Scored, context: SearchContext) -> Scored:
     """
     records = context.records
     scored = _with_newer(scored, context)
-    pairs = records.change_pairs(scored.labels)
+    pairs = records.change_pairs(scored.labels, context.query.filter.known_at)
     if not pairs:
         return scored
     scores = lifted(scored.scores, pairs)
@@ -77,7 +77,8 @@ def _with_newer(scored: Scored, context: SearchContext) -> Scored:
     """The candidates, and what changes one of the best and is allowed, with no score of its own."""
     best = scored.labels[np.argsort(-scored.scores, kind="stable")[:MAX_FOLLOWED]]
     seen = set(scored.labels.tolist())
-    while newer := context.records.newer_than(best):  # a chain of changes is followed to its end
+    known_at = context.query.filter.known_at
+    while newer := context.records.newer_than(best, known_at):  # a chain of changes is followed to its end
         allowed = context.representatives(context.allowed.of(np.array(newer, np.int64))).tolist()
         best = np.array([label for label in dict.fromkeys(allowed) if label not in seen], np.int64)
         seen.update(best.tolist())

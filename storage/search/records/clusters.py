@@ -343,10 +343,17 @@ class Clusters:
         cluster = self._of(label)
         return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
 
-    def stated_last(self, labels: Sequence[int], again: Mapping[int, datetime]) -> int:
-        """When the latest of these records was stated: the later, the higher. `again`: by label when once more."""
-        first = int((self._age.find(np.array(labels, np.int64)) & (_SOURCE - 1)).min())
-        return -min([first, *(_age(again[label]) for label in labels if label in again)])
+    def stated_last(
+        self, labels: Sequence[int], again: Mapping[int, Sequence[datetime]], known_at: datetime | None = None
+    ) -> int:
+        """When the latest of these records was stated: the later, the higher.
+
+        `again`: by label the times when it was stated once more. `known_at`: what was stated later does not count.
+        """
+        ages = (self._age.find(np.array(labels, np.int64)) & (_SOURCE - 1)).tolist()
+        ages += [_age(moment) for label in labels for moment in again.get(label, ())]
+        known = ages if known_at is None else [age for age in ages if age >= _age(known_at)]
+        return -min(known, default=_SOURCE)
 
     def sources_of(self, labels: Sequence[int]) -> dict[int, int]:
         """By label the source that says the same and is of the same moment: what the record was made of."""

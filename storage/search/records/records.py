@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -148,11 +149,12 @@ class Records:
             return None
         return self._surroundings.view(cursor, namespace, rows).get(space)
 
-    def change_pairs(self, labels: np.ndarray) -> list[tuple[int, int]]:
+    def change_pairs(self, labels: np.ndarray, known_at: datetime | None = None) -> list[tuple[int, int]]:
         """(place of the newer, place of the older) of those of (n,) records of which one changes another.
 
         A record that states the same as another one changes the same. Of two statements of which one changes the other
-        the newer is the one that was stated last: what was said again after it was changed holds again.
+        the newer is the one that was stated last: what was said again after it was changed holds again. `known_at`: as
+        of then, now by default.
         """
         newer = self._relations.newer
         if not newer:
@@ -166,21 +168,21 @@ class Records:
             for other in newer.get(same, ())
             if place_of.get(other, place) != place
         }
-        last = {place: self._stated_last(stating[place]) for pair in found for place in pair}
+        last = {place: self._stated_last(stating[place], known_at) for pair in found for place in pair}
         return sorted({(one, other) if last[one] >= last[other] else (other, one) for one, other in found})
 
-    def newer_than(self, labels: np.ndarray) -> list[int]:
-        """What changes one of (n,) records or of those that state the same, and was stated after it."""
+    def newer_than(self, labels: np.ndarray, known_at: datetime | None = None) -> list[int]:
+        """What changes one of (n,) records or of those that state the same, as `change_pairs` has it."""
         if not self._relations.newer:
             return []
-        newer = (self._changed(some)[0] for some in self.clusters.stating(labels))
+        newer = (self._changed(some, known_at)[0] for some in self.clusters.stating(labels))
         return list(dict.fromkeys(other for some in newer for other in some))
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, both the latest stated last."""
         return self._changed(self.clusters.beside(label))
 
-    def _changed(self, stating: Sequence[int]) -> tuple[list[int], list[int]]:
+    def _changed(self, stating: Sequence[int], known_at: datetime | None = None) -> tuple[list[int], list[int]]:
         """What changes these records, which state the same, and what they change, as `change_pairs` has it."""
         relations, own = self._relations, frozenset(stating)
         found = [
@@ -189,15 +191,15 @@ class Records:
         ]
         if not any(found):
             return [], []
-        last = self._stated_last(stating)
+        last = self._stated_last(stating, known_at)
         changes = {other: is_newer for is_newer, others in zip((True, False), found, strict=True) for other in others}
-        when = {other: self._stated_last(self.clusters.beside(other)) for other in changes}
+        when = {other: self._stated_last(self.clusters.beside(other), known_at) for other in changes}
         in_time = sorted(changes, key=when.__getitem__)
         is_later = {other: when[other] > last or (changes[other] and when[other] == last) for other in in_time}
         return [other for other in in_time if is_later[other]], [other for other in in_time if not is_later[other]]
 
-    def _stated_last(self, stating: Sequence[int]) -> int:
-        return self.clusters.stated_last(stating, self._relations.restated)
+    def _stated_last(self, stating: Sequence[int], known_at: datetime | None) -> int:
+        return self.clusters.stated_last(stating, self._relations.restated, known_at)
 
     def cached(
         self,

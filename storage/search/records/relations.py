@@ -69,8 +69,8 @@ class Relations:
         """By record those that change what it says, the latest found last."""
         self.older: dict[int, list[int]] = {}
         """By record those of which it changes what they say."""
-        self.restated: dict[int, datetime] = {}
-        """By record that was stated again when it was stated last, UTC without a zone."""
+        self.restated: dict[int, list[datetime]] = {}
+        """By record that was stated again the times of that, UTC without a zone."""
         self._together: dict[int, dict[int, float]] = {}
         """By record those that searches returned with it, 0 to 1. An inner dict is replaced, never changed."""
         self._kinds: list[str] = []
@@ -135,8 +135,7 @@ class Relations:
 
     def _restate(self, rows: Sequence[tuple[Any, ...]]) -> None:
         for namespace, record_id, stated_at in rows:
-            label = document_label(namespace, record_id)
-            self.restated[label] = max(stated_at, self.restated.get(label, stated_at))
+            self.restated.setdefault(document_label(namespace, record_id), []).append(stated_at)
 
     def _join(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Take what dreams made of the edges between memories; those count that searches have earned."""
