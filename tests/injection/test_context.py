@@ -270,6 +270,35 @@ async def test_what_a_later_decision_changes_stands_beside_it_and_not_among_the_
     assert contradictions.count("against") == 1, "a decision and what was found in it are one"
 
 
+async def test_what_was_decided_again_after_it_was_changed_is_a_decision_again(asker: Asker) -> None:
+    monday, friday = "The deploy day is Monday.", "The deploy day is Friday."
+    for said, holds, changed in [((monday, friday, monday), monday, friday), ((friday,), friday, monday)]:
+        for text in said:
+            await asker.decide(text)
+            await asker.node.running.has_reached("now", ("embed", "changes"))
+        brief = str(await asker.context("SessionStart", source="startup"))
+        decisions, _, contradictions = brief.partition("Open contradictions, the newer first:")
+        assert decisions.count(holds) == 1 and changed not in decisions
+        assert f"{holds} — against: {changed}" in contradictions and contradictions.count("against") == 1
+
+
+async def test_a_goal_that_was_remembered_twice_is_named_once(asker: Asker) -> None:
+    for text in ("Ship the parser.", "Ship the parser.", "Keep the harbour open."):
+        await asker.call("remember", text=text, kind="goal")
+    await asker.settled()
+    brief = str(await asker.context("SessionStart", source="startup"))
+    assert brief.count("Ship the parser.") == 1 and "Keep the harbour open." in brief
+
+
+async def test_a_belief_that_was_stated_again_after_an_entry_changed_it_is_the_newer_one(asker: Asker) -> None:
+    monday, friday = "The deploy day is Monday.", "The deploy day is Friday."
+    for tool, text in (("belief_create", monday), ("journal_write", friday), ("belief_create", monday)):
+        await asker.call(tool, content=text, **({"category": "decision"} if tool == "journal_write" else {}))
+        await asker.node.running.has_reached("now", ("embed", "changes"))
+    brief = str(await asker.context("SessionStart", source="startup"))
+    assert f"{monday} — against: {friday}" in brief and brief.count("against") == 1
+
+
 async def test_after_a_compaction_a_session_is_told_what_it_was_asked(asker: Asker) -> None:
     for number in range(5):
         await asker.context("UserPromptSubmit", prompt=f"Question number {number}?")

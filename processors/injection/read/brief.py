@@ -33,26 +33,43 @@ ORDER BY created_at DESC, record_id DESC LIMIT 1"""
 _PRIVATE = f"(SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace)"
 
 _GOALS = f"""
-SELECT goal_id, description, created_at FROM goals WHERE namespace = $namespace AND status = 'active'
-UNION ALL
-SELECT memory_id, text, created_at FROM memories
-WHERE namespace = $namespace AND is_live AND memory_id NOT IN {_PRIVATE}
-  AND memory_id IN (SELECT record_id FROM document_tags WHERE namespace = $namespace AND tag = 'goal')
-ORDER BY 3 DESC, 1 LIMIT {GOALS}"""
-"""What sessions were opened for, and what was remembered as a goal."""
+SELECT arg_max(id, (moment, id)), text, max(moment) AS last FROM (
+    SELECT goal_id AS id, description AS text, created_at AS moment FROM goals
+    WHERE namespace = $namespace AND status = 'active'
+    UNION ALL
+    SELECT memory_id, text, created_at FROM memories
+    WHERE namespace = $namespace AND is_live AND memory_id NOT IN {_PRIVATE}
+      AND memory_id IN (SELECT record_id FROM document_tags WHERE namespace = $namespace AND tag = 'goal'))
+GROUP BY text ORDER BY last DESC, 1 LIMIT {GOALS}"""
+"""What sessions were opened for, and what was remembered as a goal, each once."""
 
 _CHANGES = """
-SELECT n.memory_id, o.memory_id AS older_id, n.text, o.text AS older_text, c.found_at FROM memory_changes c
-JOIN memories n ON n.namespace = c.namespace AND n.memory_id = c.newer_id AND n.is_live
-JOIN memories o ON o.namespace = c.namespace AND o.memory_id = c.older_id AND o.is_live
-WHERE c.namespace = $namespace"""
+WITH pairs AS (
+    SELECT n.memory_id, o.memory_id AS older_id, n.text, o.text AS older_text, c.found_at FROM memory_changes c
+    JOIN memories n ON n.namespace = c.namespace AND n.memory_id = c.newer_id AND n.is_live
+    JOIN memories o ON o.namespace = c.namespace AND o.memory_id = c.older_id AND o.is_live
+    WHERE c.namespace = $namespace),
+stated AS (
+    SELECT text, max(moment) AS last FROM (
+        SELECT memory_id, text, created_at AS moment FROM memories WHERE namespace = $namespace AND is_live
+        UNION ALL
+        SELECT m.memory_id, m.text, r.stated_at FROM restatements r
+        JOIN memories m ON m.namespace = r.namespace AND m.memory_id = r.record_id AND m.is_live
+        WHERE r.namespace = $namespace)
+    WHERE text IN (SELECT text FROM pairs UNION SELECT older_text FROM pairs) GROUP BY text),
+timed AS (
+    SELECT p.*, older.last > newer.last AS holds_again FROM pairs p
+    JOIN stated newer ON newer.text = p.text JOIN stated older ON older.text = p.older_text)
+SELECT memory_id, older_id, text, older_text, found_at FROM timed WHERE NOT holds_again
+UNION ALL SELECT older_id, memory_id, older_text, text, found_at FROM timed WHERE holds_again"""
+"""What memories change, of two statements the one that was stated last first: said again it holds again."""
 
 _DECISIONS = f"""
-SELECT memory_id, text, created_at FROM memories
+SELECT arg_max(memory_id, (created_at, memory_id)), text, max(created_at) AS last FROM memories
 WHERE namespace = $namespace AND kind = 'decision' AND is_live
   AND memory_id NOT IN {_PRIVATE} AND text NOT IN (SELECT older_text FROM ({_CHANGES}))
-ORDER BY created_at DESC, memory_id LIMIT {DECISIONS}"""
-"""One that a later memory changes stands among the contradictions, with that one."""
+GROUP BY text ORDER BY last DESC, 1 LIMIT {DECISIONS}"""
+"""Each once. One that a later memory changes stands among the contradictions, with that one."""
 
 _TENSIONS = f"""
 SELECT belief_b_id, belief_b_content || ' — against: ' || belief_a_content, detected_at FROM tensions
