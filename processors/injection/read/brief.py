@@ -44,19 +44,17 @@ GROUP BY text ORDER BY last DESC, 1 LIMIT {GOALS}"""
 """What sessions were opened for, and what was remembered as a goal, each once."""
 
 _CHANGES = """
-WITH pairs AS (
+WITH pairs AS MATERIALIZED (
     SELECT n.memory_id, o.memory_id AS older_id, n.text, o.text AS older_text, c.found_at FROM memory_changes c
     JOIN memories n ON n.namespace = c.namespace AND n.memory_id = c.newer_id AND n.is_live
     JOIN memories o ON o.namespace = c.namespace AND o.memory_id = c.older_id AND o.is_live
     WHERE c.namespace = $namespace),
 stated AS (
-    SELECT text, max(moment) AS last FROM (
-        SELECT memory_id, text, created_at AS moment FROM memories WHERE namespace = $namespace AND is_live
-        UNION ALL
-        SELECT m.memory_id, m.text, r.stated_at FROM restatements r
-        JOIN memories m ON m.namespace = r.namespace AND m.memory_id = r.record_id AND m.is_live
-        WHERE r.namespace = $namespace)
-    WHERE text IN (SELECT text FROM pairs UNION SELECT older_text FROM pairs) GROUP BY text),
+    SELECT d.text, greatest(max(d.created_at), max(r.stated_at)) AS last FROM documents d
+    LEFT JOIN restatements r ON r.namespace = d.namespace AND r.record_id = d.record_id
+    WHERE d.namespace = $namespace AND d.text IN (SELECT text FROM pairs UNION SELECT older_text FROM pairs)
+      AND d.record_id NOT IN (SELECT record_id FROM corrections WHERE namespace = $namespace)
+    GROUP BY d.text),
 timed AS (
     SELECT p.*, older.last > newer.last AS holds_again FROM pairs p
     JOIN stated newer ON newer.text = p.text JOIN stated older ON older.text = p.older_text)
@@ -64,10 +62,12 @@ SELECT memory_id, older_id, text, older_text, found_at FROM timed WHERE NOT hold
 UNION ALL SELECT older_id, memory_id, older_text, text, found_at FROM timed WHERE holds_again"""
 """What memories change, of two statements the one that was stated last first: said again it holds again."""
 
+_PRIVATE_IDS = f"SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace"
+
 _DECISIONS = f"""
 SELECT arg_max(memory_id, (created_at, memory_id)), text, max(created_at) AS last FROM memories
 WHERE namespace = $namespace AND kind = 'decision' AND is_live
-  AND memory_id NOT IN {_PRIVATE} AND text NOT IN (SELECT older_text FROM ({_CHANGES}))
+  AND memory_id NOT IN {_PRIVATE} AND text NOT IN (SELECT unnest($changed::VARCHAR[]))
 GROUP BY text ORDER BY last DESC, 1 LIMIT {DECISIONS}"""
 """Each once. One that a later memory changes stands among the contradictions, with that one."""
 
@@ -76,11 +76,6 @@ SELECT belief_b_id, belief_b_content || ' — against: ' || belief_a_content, de
 WHERE namespace = $namespace AND status IN ('detected', 'investigating')
   AND belief_a_id NOT IN {_PRIVATE} AND belief_b_id NOT IN {_PRIVATE}
 ORDER BY severity = 'critical' DESC, severity = 'high' DESC, detected_at DESC, tension_id LIMIT {CONTRADICTIONS}"""
-
-_CHANGED = f"""
-SELECT min(memory_id), text || ' — against: ' || older_text, max(found_at) FROM ({_CHANGES})
-WHERE memory_id NOT IN {_PRIVATE} AND older_id NOT IN {_PRIVATE}
-GROUP BY text, older_text ORDER BY 3 DESC, 1 LIMIT {CONTRADICTIONS}"""
 
 _OWN_GOAL = "SELECT goal, started_at FROM sessions WHERE namespace = $namespace AND session_id = $session"
 
@@ -102,17 +97,30 @@ def read_brief(
         return cursor.execute(sql, given).fetchall()
 
     own = _own_session(rows(_OWN_GOAL), rows(_PROMPTS)) if source == COMPACTED else []
+    changes, private = rows(_CHANGES), {record_id for (record_id,) in rows(_PRIVATE_IDS)}
     contradictions = [Note(*row) for row in rows(_TENSIONS)]
-    contradictions += [Note(*row) for row in rows(_CHANGED)]
+    contradictions += _contradictions([row for row in changes if private.isdisjoint(row[:2])])
     last = [note for row in rows(_LAST_SESSIONS) for note in _session(row, project, rows(_LAST_WORDS, session=row[0]))]
     sections = [
         Section("This session, before it was compacted", own),
-        Section("Newest decisions", [Note(*row) for row in rows(_DECISIONS)]),
+        Section("Newest decisions", [Note(*row) for row in rows(_DECISIONS, changed=[row[3] for row in changes])]),
         Section("Last sessions, the newest first", last),
         Section("Open goals", [Note(*row) for row in rows(_GOALS)]),
         Section("Open contradictions, the newer first", contradictions[:CONTRADICTIONS]),
     ]
     return _unknown(cursor, namespace, session_id, sections) if source == RESUMED else sections
+
+
+def _contradictions(changes: list[tuple[Any, ...]]) -> list[Note]:
+    """Rows of `_CHANGES`, each pair of texts once, the latest found first."""
+    found: dict[tuple[str, str], list[tuple[datetime, str]]] = {}
+    for memory_id, _, text, older_text, found_at in changes:
+        found.setdefault((text, older_text), []).append((found_at, memory_id))
+    ordered = sorted(found.items(), key=lambda pair: max(pair[1]), reverse=True)
+    return [
+        Note(min(memory_id for _, memory_id in same), f"{text} — against: {older_text}", max(same)[0])
+        for (text, older_text), same in ordered
+    ]
 
 
 def _unknown(
