@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from processors.injection.read.known import read_known
+from processors.injection.read.known import read_known, read_private
 from processors.injection.rules.notes import Note, Section
 from processors.memory.registry import PRIVATE
 
@@ -62,8 +62,6 @@ SELECT memory_id, older_id, text, older_text, found_at FROM timed WHERE NOT hold
 UNION ALL SELECT older_id, memory_id, older_text, text, found_at FROM timed WHERE holds_again"""
 """What memories change, of two statements the one that was stated last first: said again it holds again."""
 
-_PRIVATE_IDS = f"SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace"
-
 _DECISIONS = f"""
 SELECT arg_max(memory_id, (created_at, memory_id)), text, max(created_at) AS last FROM memories
 WHERE namespace = $namespace AND kind = 'decision' AND is_live
@@ -97,7 +95,8 @@ def read_brief(
         return cursor.execute(sql, given).fetchall()
 
     own = _own_session(rows(_OWN_GOAL), rows(_PROMPTS)) if source == COMPACTED else []
-    changes, private = rows(_CHANGES), {record_id for (record_id,) in rows(_PRIVATE_IDS)}
+    changes = rows(_CHANGES)
+    private = read_private(cursor, namespace, [record_id for row in changes for record_id in row[:2]])
     contradictions = [Note(*row) for row in rows(_TENSIONS)]
     contradictions += _contradictions([row for row in changes if private.isdisjoint(row[:2])])
     last = [note for row in rows(_LAST_SESSIONS) for note in _session(row, project, rows(_LAST_WORDS, session=row[0]))]

@@ -152,9 +152,9 @@ class Records:
     def change_pairs(self, labels: np.ndarray, known_at: datetime | None = None) -> list[tuple[int, int]]:
         """(place of the newer, place of the older) of those of (n,) records of which one changes another.
 
-        A record that states the same as another one changes the same. Of two statements of which one changes the other
-        the newer is the one that was stated last: what was said again after it was changed holds again. `known_at`: as
-        of then, now by default.
+        A record that states the same as another one changes the same. Where one of two statements changes the other,
+        the one that was stated last is the newer: a statement that is repeated after a change holds again. `known_at`:
+        only what was stated until then counts; None: everything.
         """
         newer = self._relations.newer
         if not newer:
