@@ -21,6 +21,8 @@ from storage.search.records.label_map import ABSENT, places_in
 
 MAX_OTHERS = 10
 """This many other records that state the same as a hit are named."""
+SESSION_ROWS = 3
+"""A session that has fewer candidates counts as if the others had no score."""
 
 
 class QueryRunner(Protocol):
@@ -146,16 +148,19 @@ class RankedList:
         return len(self._scores)
 
     def sessions(self, hits: Sequence[SearchHit], most: int) -> list[str]:
-        """The sessions of the hits that were read, then of the candidates behind them, each once, best first."""
-        found = dict.fromkeys(hit.session_id for hit in (*hits, *self._read) if hit.session_id is not None)
-        behind = zip(self._numbers[self._next :].tolist(), self._is_turn[self._next :].tolist(), strict=True)
-        for number, is_turn in behind:
-            if len(found) >= most:
-                break
+        """The sessions of these hits, then the best of the others, each once.
+
+        A session is as good as its best SESSION_ROWS candidates on average.
+        """
+        every = zip(self._numbers.tolist(), self._is_turn.tolist(), self._scores.tolist(), strict=True)
+        best: dict[str, list[float]] = {}
+        for number, is_turn, score in every:
             session = (self._turns if is_turn and self._turns else self._memories).session(number)
-            if session is not None:
-                found.setdefault(session)
-        return list(found)[:most]
+            if session is not None and len(scores := best.setdefault(session, [])) < SESSION_ROWS:
+                scores.append(score)
+        others = sorted(best, key=lambda session: sum(best[session]), reverse=True)
+        shown = (hit.session_id for hit in hits if hit.session_id is not None)
+        return list(dict.fromkeys([*shown, *others]))[:most]
 
     def read(self, count: int) -> list[SearchHit]:
         """Read the next `count` hits, or all that are left. Of equal scores the newer comes first."""

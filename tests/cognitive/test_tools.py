@@ -108,6 +108,15 @@ async def test_nothing_stored_is_an_empty_answer_and_parts_of_words_are_found(no
     assert found["keyword_results_count"] == 1
 
 
+async def test_what_was_said_three_times_is_one_row_by_words_and_by_parts_of_words(node: CognitiveNode) -> None:
+    for content in ("Tides rise twice a day", "tides RISE twice a day.", "Tides rise  twice a day."):
+        await node.ok("compress_to_l2_insight", content=content, source_ids=[])
+    for query in ("when do tides rise", "tidesrise twi"):  # words, and no whole word of it
+        found = await node.ok("hybrid_search", query_text=query)
+        assert [row["times"] for row in found["results"]] == [3], query
+        assert found["keyword_results_count"] == found["final_results_count"] == 1
+
+
 async def test_working_memory_answers_what_it_evicted(node: CognitiveNode) -> None:
     answers = []
     for number in range(11):

@@ -115,6 +115,18 @@ async def test_of_many_sessions_the_ten_best_are_named(node: SmallNode) -> None:
     assert answer["sessions"] == [f"2026-01-{10 + number}-music" for number in range(10)], "the shorter, the better"
 
 
+async def test_a_session_that_says_more_on_the_query_is_named_before_one_with_a_better_row(node: SmallNode) -> None:
+    await write(node, "Xylophone.", session_id="2026-01-01-first")
+    await write(node, "Xylophone and drum.", session_id="2026-01-02-once")
+    for number in range(3):
+        for content in (f"Xylophone and drum and day {number}.", "A trumpet.", "Another trumpet."):
+            await write(node, content, session_id="2026-01-03-often")  # the trumpets: neighbours count for each other
+    rows = (await node.call("journal_query", query="xylophone", entity_types=["Insight"]))["results"]
+    assert [row["content"] for row in rows][:2] == ["Xylophone.", "Xylophone and drum."]
+    answer = await node.call("journal_query", query="xylophone", entity_types=["Insight"], limit=1)
+    assert answer["sessions"] == ["2026-01-01-first", "2026-01-03-often", "2026-01-02-once"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

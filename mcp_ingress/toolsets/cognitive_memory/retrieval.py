@@ -165,13 +165,17 @@ async def _keyword(call: Call, query: Query, size: int, weights: Mapping[str, fl
             depth *= WIDER
         if len(said) >= query.limit:
             return said
-        return [*said, *_alike(cursor, query.text, query.filter, set(said), size - len(said))]
+        alike = clusters.distinct(_alike(cursor, query.text, query.filter), allowed.labels)
+        return list(dict.fromkeys([*said, *(label for label, _ in alike)]))[:size]
 
     return await call.read(search)
 
 
-def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: set[int], size: int) -> list[int]:
-    """Insights that share enough trigrams with the text: parts of words, other spellings. It compares the newest."""
+def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter) -> list[tuple[int, float]]:
+    """Insights like the text, as (label, share of the trigrams), best first.
+
+    So parts of words and other spellings are found. The newest are compared.
+    """
     # of a long query those within words first: they are also in the middle of compounds
     parts = sorted(
         (part[1:] if part.startswith("  ") else part for part in trigrams(text)), key=lambda part: (" " in part, part)
@@ -186,10 +190,9 @@ def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: 
         f"WHERE {condition.sql}) WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
         [*condition.parameters, *parts, max(1, int(TRIGRAM_SIMILARITY * len(parts)))],
     ).fetchall()
-    scored = [(word_similarity(text, said), label) for label, said in rows if label not in known]
-    return [
-        label for score, label in sorted(scored, key=lambda each: (-each[0], each[1])) if score >= TRIGRAM_SIMILARITY
-    ][:size]
+    scored = [(label, word_similarity(text, said)) for label, said in rows]
+    alike = [(label, share) for label, share in scored if share >= TRIGRAM_SIMILARITY]
+    return sorted(alike, key=lambda each: (-each[1], each[0]))
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, dict[str, Any]]:

@@ -143,7 +143,7 @@ TOOL = Tool(
             "total_found": answers.COUNT_SCHEMA,
             "sessions": {
                 "type": "array",
-                "description": "Sessions of what was found, best first: those of the rows, then of what no row shows",
+                "description": "Sessions of what was found, best first: those of the rows, then the best of the others",
                 "items": {"type": "string"},
             },
             **GAP_FIELDS,

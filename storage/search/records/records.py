@@ -156,14 +156,15 @@ class Records:
         the one that was stated last is the newer: a statement that is repeated after a change holds again. `known_at`:
         only what was stated until then counts; None: everything.
         """
-        newer = self._relations.newer
+        newer, changing = self._relations.newer, self._relations.changing
         if not newer:
             return []
-        stating = self.clusters.stating(labels)
-        place_of = {same: place for place, some in enumerate(stating) for same in some}
+        every = enumerate(self.clusters.stating(labels))
+        stating = {place: some for place, some in every if not changing.isdisjoint(some)}
+        place_of = {same: place for place, some in stating.items() for same in some}
         found = {
             (place_of[other], place)
-            for place, some in enumerate(stating)
+            for place, some in stating.items()
             for same in some
             for other in newer.get(same, ())
             if place_of.get(other, place) != place
@@ -184,7 +185,10 @@ class Records:
 
     def _changed(self, stating: Sequence[int], known_at: datetime | None = None) -> tuple[list[int], list[int]]:
         """What changes these records, which state the same, and what they change, as `change_pairs` has it."""
-        relations, own = self._relations, frozenset(stating)
+        relations = self._relations
+        if relations.changing.isdisjoint(stating):
+            return [], []
+        own = frozenset(stating)
         found = [
             [other for same in stating for other in by_label.get(same, ()) if other not in own]
             for by_label in (relations.newer, relations.older)

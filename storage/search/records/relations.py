@@ -69,6 +69,8 @@ class Relations:
         """By record those that change what it says, the latest found last."""
         self.older: dict[int, list[int]] = {}
         """By record those of which it changes what they say."""
+        self.changing: set[int] = set()
+        """The records of `newer` and `older`: few of all, so that a search asks these two for few."""
         self.restated: dict[int, list[datetime]] = {}
         """By record that was stated again the times of that, UTC without a zone."""
         self._together: dict[int, dict[int, float]] = {}
@@ -132,6 +134,7 @@ class Relations:
                 newer, older = (document_label(namespace, record_id) for record_id in pair)
                 self.newer[older] = [*self.newer.get(older, ()), newer]
                 self.older[newer] = [*self.older.get(newer, ()), older]
+                self.changing.update((newer, older))
 
     def _restate(self, rows: Sequence[tuple[Any, ...]]) -> None:
         for namespace, record_id, stated_at in rows:
