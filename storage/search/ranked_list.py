@@ -87,8 +87,8 @@ class RankedRecords:
     def _stated(self, labels: Sequence[int]) -> list[Statements]:
         """What else states the same as each of these."""
         context = self.context
-        allowed = [context.allowed.labels]
-        return context.records.clusters.statements(labels, allowed, MAX_OTHERS, excerpts=context.with_excerpts)
+        allowed, known_at = [context.allowed.labels], context.query.filter.known_at
+        return context.records.statements(labels, allowed, MAX_OTHERS, known_at, excerpts=context.with_excerpts)
 
     def _scores(self, number: int, label: int) -> dict[str, Any]:
         scored = self.scored

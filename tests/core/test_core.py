@@ -148,6 +148,20 @@ async def test_what_was_found_in_one_entry_is_stated_once(agent: Agent) -> None:
     assert row["times"] == 2 and len(row["also"]) == 1
 
 
+async def test_what_was_stated_again_counts_each_time_whether_or_not_it_became_a_record(agent: Agent) -> None:
+    for _ in range(3):
+        await agent.call("remember", text=SAID["fact"], kind="fact")  # one belief
+        agent.node.clock.time += timedelta(minutes=1)
+    await agent.call("journal_write", content=SAID["fact"], category="observation")
+    [row] = await recalled(agent)
+    assert row["times"] == 4 and len(row["also"]) == 1
+    before = agent.node.clock.now()
+    agent.node.clock.time += timedelta(minutes=1)
+    await agent.call("remember", text=SAID["fact"], kind="fact")
+    [now], [then] = await recalled(agent), await recalled(agent, as_of=before.isoformat())
+    assert (now["times"], then["times"]) == (5, 4)
+
+
 async def test_what_other_tools_wrote_is_recalled_too(agent: Agent) -> None:
     belief = await agent.call("belief_create", content="The gateway is written in Rust.")
     entry = await agent.call("journal_write", content="The gateway restarts at night.", category="observation")

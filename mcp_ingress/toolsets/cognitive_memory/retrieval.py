@@ -121,7 +121,7 @@ def _others(cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, label
     """By label what other memories have to do with an insight."""
     records = call.services.indexes.records
     allowed = records.allowed(cursor, chosen).labels
-    stated = records.clusters.statements(labels, [allowed], MAX_OTHERS)
+    stated = records.statements(labels, [allowed], MAX_OTHERS)
     names = records.documents.names_of(cursor, [each.others for each in stated])
     return {
         label: (also, each.times, *read_changes(cursor, records, chosen.namespace, label))

@@ -150,8 +150,7 @@ def _search(
     ordered, behind = attended(reader, attention, near, asked)
     ordered, added = _corrected(reader, correction, ordered, call)
     hits = ordered[: query.limit]
-    same = (identity for hit in hits for _, identity in hit.also)
-    memories = call.part(MemoryRows).read(cursor, call.namespace, [*(hit.record_id for hit in hits), *same])
+    memories = call.part(MemoryRows).read(cursor, call.namespace, [hit.record_id for hit in hits])
     compared = _compared(reader, prepared, query, hits, nearness)
     paths = _paths(reader, [hit.record_id for hit in hits])
     rows = [
@@ -271,7 +270,6 @@ def _attention(cursor: duckdb.DuckDBPyConnection, call: Call) -> Attention:
 
 def _shown(hit: SearchHit, near: Nearness, memories: Mapping[str, MemoryRow]) -> Row:
     memory = memories[hit.record_id]
-    same = [memory, *(memories[identity] for _, identity in hit.also)]
     is_part = hit.passage is not None and hit.text.startswith(memory.content)
     return {
         "fingerprintId": hit.record_id,
@@ -285,7 +283,7 @@ def _shown(hit: SearchHit, near: Nearness, memories: Mapping[str, MemoryRow]) ->
         "createdAt": format_time(hit.created_at.replace(tzinfo=UTC)),
         **({} if memory.rationale is None else {"rationale": memory.rationale}),
         **({"passage": {"start": hit.passage.start, "end": hit.passage.end}} if hit.passage and is_part else {}),
-        **repeated(hit.also, hit.times + sum(each.times - 1 for each in same)),
+        **repeated(hit.also, hit.times),
         **changed(hit.earlier, hit.disputed_by),
     }
 

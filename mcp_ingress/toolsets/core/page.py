@@ -13,7 +13,6 @@ from mcp_ingress.fitting.passage import Span, best_passage
 from mcp_ingress.toolsets.core.records import LINE, RecordName, one_line, others, read_records
 from processors.memory.rules.relevance import FIRST, Calibration, relevance_of
 from storage.search.captured import read_turns, turns_among
-from storage.search.ranked_list import MAX_OTHERS
 from storage.search.records.hits import SearchHit
 from storage.search.records.records import Records
 
@@ -145,7 +144,6 @@ class Page:
         changed = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "superseded_by": _successor(hit)}
         related = {**changed, "also": hit.also}
         named = {name: others(some, records, record.id) for name, some in related.items()}
-        times = hit.times if len(hit.also) >= MAX_OTHERS else 1 + len(named["also"])
         return {
             "id": record.id,
             "kind": record.kind,
@@ -157,7 +155,7 @@ class Page:
             **({"about": hit.domain} if hit.domain not in (None, record.kind) else {}),
             **({"session": hit.session_id, "role": turn["role"]} if turn is not None else {}),
             **{name: ids[:MAX_NAMED] for name, ids in named.items() if ids},
-            **({"times": times} if times > 1 else {}),
+            **({"times": hit.times} if hit.times > 1 else {}),
         }
 
     def _text(self, hit: SearchHit) -> dict[str, Any]:

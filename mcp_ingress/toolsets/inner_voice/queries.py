@@ -101,10 +101,9 @@ def _with_repeats(
     found: Mapping[tuple[TableName, int], Candidate],
 ) -> dict[tuple[TableName, int], Candidate]:
     """The candidates, with what else may be found that states the same."""
-    clusters = records.clusters
     labels = [label for _, label in found]
-    stated = dict(zip(found, clusters.statements(labels, list(eligible.values()), MAX_OTHERS), strict=True))
-    numbers = dict(zip(found, clusters.find(np.array(labels, np.int64)).tolist(), strict=True))
+    stated = dict(zip(found, records.statements(labels, list(eligible.values()), MAX_OTHERS), strict=True))
+    numbers = dict(zip(found, records.clusters.find(np.array(labels, np.int64)).tolist(), strict=True))
     others = records.documents.names_of(cursor, [each.others for each in stated.values()])
     names = dict(zip(found, others, strict=True))
     return {

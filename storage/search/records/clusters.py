@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -35,9 +35,6 @@ class Statements(NamedTuple):
 
     others: list[int]
     times: int
-
-
-ALONE = Statements([], 1)
 
 
 class _Standing(NamedTuple):
@@ -374,12 +371,18 @@ class Clusters:
         return dict(zip((ages[is_source] - _SOURCE).tolist(), records[is_source].tolist(), strict=True))
 
     def statements(
-        self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False
+        self,
+        labels: Sequence[int],
+        allowed: Sequence[np.ndarray],
+        most: int,
+        again: Callable[[int], int],
+        *,
+        excerpts: bool = False,
     ) -> list[Statements]:
         """The other records of each record's cluster with their excerpts, at most `most` of them.
 
         `allowed`: sorted labels of the records that may be named, in any number of arrays; what was merged into one of
-        them may be too. `excerpts` as in `representatives`.
+        them may be too. `again`: how often a record was stated once more. `excerpts` as in `representatives`.
         """
         clusters = self.find(np.array(labels, np.int64)).tolist()
         groups = [
@@ -387,7 +390,7 @@ class Clusters:
             for label, cluster in zip(labels, clusters, strict=True)
         ]
         if all(len(group) == 1 for group in groups):
-            return [ALONE] * len(labels)
+            return [Statements([], 1 + again(label)) for label in labels]
         every = np.array([one for group in groups for one in group], np.int64)
         heads = np.array([self._head(one) for one in every.tolist()], np.int64)
         may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0).tolist()
@@ -398,12 +401,13 @@ class Clusters:
             stating = sorted(
                 (age, one, whole) for age, one, whole, is_allowed in islice(stated, len(group)) if is_allowed
             )
-            sources = sum(_SOURCE <= age < _EXCERPT for age, _, _ in stating)
-            parts = sum(whole == cluster for _, _, whole in stating)
-            others = [one for _, one, _ in stating if one != label][:most]
-            found.append(
-                Statements(others, max(1, sources, len(stating) - sources - parts)) if len(group) > 1 else ALONE
-            )
+            own = [(age, one) for age, one, whole in stating if whole != cluster]
+            sources = [age - _SOURCE for age, _ in own if _SOURCE <= age < _EXCERPT]
+            theirs = frozenset(sources)  # moments: what was made of a source is of the same
+            others = [age for age, _ in own if not _SOURCE <= age < _EXCERPT and age % _SOURCE not in theirs]
+            times = max(1, len(sources) + len(others)) + again(label)
+            also = [one for _, one, _ in stating if one != label]
+            found.append(Statements(also[:most], times + sum(map(again, also))))
         return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,7 +21,7 @@ from storage.search.records.backfill import (
     read_timelines,
     read_user_labels,
 )
-from storage.search.records.clusters import Clusters
+from storage.search.records.clusters import Clusters, Statements
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.hits import DocumentRows
@@ -148,6 +148,27 @@ class Records:
         if not (rows := self._counts.at(cursor, self.generation)[SurroundingsFollower.table]):
             return None
         return self._surroundings.view(cursor, namespace, rows).get(space)
+
+    def statements(
+        self,
+        labels: Sequence[int],
+        allowed: Sequence[np.ndarray],
+        most: int,
+        known_at: datetime | None = None,
+        *,
+        excerpts: bool = False,
+    ) -> list[Statements]:
+        """What else states the same as each record, and how often it was stated (`Clusters.statements`).
+
+        `known_at`: what was stated again later does not count.
+        """
+        restated, until = self._relations.restated, None if known_at is None else known_at.astimezone(UTC)
+
+        def again(label: int) -> int:
+            moments = restated.get(label, ())
+            return len(moments) if until is None else sum(moment.replace(tzinfo=UTC) <= until for moment in moments)
+
+        return self.clusters.statements(labels, allowed, most, again, excerpts=excerpts)
 
     def change_pairs(self, labels: np.ndarray, known_at: datetime | None = None) -> list[tuple[int, int]]:
         """(place of the newer, place of the older) of those of (n,) records of which one changes another.
