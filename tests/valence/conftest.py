@@ -27,12 +27,11 @@ from tests.valence_kb.conftest import Agent
 
 
 class BeliefNode(SmallNode):
-    """A node whose beliefs are embedded and compared at once. `is_blind`: the detector has not come round yet."""
+    """A node whose beliefs are embedded and compared at once."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, HashingEmbedder())
         self.tensions = Tensions(self.reader, self.indexes, self.applied)
-        self.is_blind = False
         self.facts: list[Event] = []
         self.waiting: list[Record] = []
 
@@ -46,7 +45,7 @@ class BeliefNode(SmallNode):
     def _derive(self, logged: LoggedEvent) -> None:
         if logged.event.type not in Tensions.accepts:
             super()._derive(logged)
-        elif not self.is_blind:
+        else:
             self.detect(logged)
 
     def _embedded(self, event: Event) -> Event:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from processors.valence.rules.confidence import WEIGHTS, read_confidence, under_tension
 from processors.valence.rules.tensions import tension_id
 from streams.event_types.valence import BELIEF_REINFORCED, TENSION_CLOSED
+from streams.events import LoggedEvent
 from tests.examples import examples
 from tests.processors.harness import Store, event
 from tests.valence.conftest import BeliefNode, Believer
@@ -60,6 +61,20 @@ async def test_a_belief_leads_back_to_its_call_and_record_and_forward_to_what_it
     assert node.store.sql("SELECT kind, is_live FROM memories WHERE memory_id = ?", first["belief"]["id"]) == [
         ("belief", False)
     ]
+
+
+async def test_a_tension_begins_with_the_later_belief_whichever_of_the_two_is_looked_at_first(
+    agent: Believer, node: BeliefNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated: list[LoggedEvent] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(node, "detect", stated.append)
+        await agent.hold("The cache is on", "cache")
+        later = await agent.hold("The cache is not on", "cache")
+    for logged in stated:
+        node.detect(logged)
+    tension = await agent.one_tension()
+    assert tension["detected_at"] == later["created_at"]
 
 
 async def test_of_two_resolutions_the_second_is_told_the_first(agent: Believer, node: BeliefNode) -> None:

@@ -158,7 +158,7 @@ def _snippet(hit: Snippet) -> dict[str, Any]:
         "trust_tier": trust_tier(found.table, found.origin),
         "created_at": format_time(found.created_at.replace(tzinfo=UTC)),
         "text": text,
-        "score": found.score,
+        "score": round(found.score, 6),
         "content_hash": hit.content_hash,
         "span_start": 0,
         "span_end": len(text),
