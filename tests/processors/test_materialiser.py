@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from dataclasses import replace
 
+import duckdb
 import pytest
 
 from processors.frame import batching, materialiser
@@ -14,6 +15,7 @@ from processors.frame.reducer import reducers
 from processors.telemetry.mirror import TelemetryMirror
 from storage import writer
 from storage.applied import AppliedPositions
+from storage.buffers import cached_bytes
 from storage.database import FILE_NAME, Database
 from storage.search.index_set import IndexSet
 from storage.search.records.hits import DocumentRows
@@ -154,12 +156,19 @@ async def test_what_duckdb_keeps_in_memory_goes_now_and_then_while_no_call_runs(
 
 async def test_a_small_cache_of_duckdb_stays(tmp_path, log, monkeypatch):
     released: list[object] = []
+    sizes: list[int] = []
+
+    def seen(cursor: duckdb.DuckDBPyConnection) -> int:
+        sizes.append(cached_bytes(cursor))
+        return sizes[-1]
+
     monkeypatch.setattr(materialiser, "MAINTENANCE_S", 0.0)
     monkeypatch.setattr(writer, "release_buffers", released.append)
+    monkeypatch.setattr(writer, "cached_bytes", seen)
     async with running(tmp_path / "home", log) as store:
         for number in (1, 2):
             assert await store.applied.wait(Freshness.after(await log.publish([invoked(number)])), timeout_s=SOON_S)
-        assert store.writer.has_large_cache is False and not released
+    assert sizes and max(sizes) <= writer.LARGE_CACHE_BYTES and not released
 
 
 @pytest.mark.parametrize(("log_mb", "file_mb", "is_large"), [(7, 1, False), (8, 60, True), (8, 1000, False)])

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from processors.memory.rules.ended import ends
 from processors.memory.rules.former import contents, gives_up
 from processors.memory.rules.numbered import are_two
+from processors.memory.rules.occasion import is_brief
 from processors.memory.rules.replacement import replaces
 from processors.memory.rules.sentences import statements_of
 from processors.memory.rules.slots import HEAD, Slot, difference, meant, slots_of
@@ -184,21 +186,20 @@ def _is_other_agent(newer: Statement, old: Sequence[Slot], new: Sequence[Slot]) 
 
 
 def _denies(older: Statement, newer: Statement) -> bool:
-    """One denies what the other says.
-
-    One that denies more than that speaks of an exception, unless it says that something has ended.
-    """
+    """One denies what the other says, or that it still holds; one that denies more speaks of an exception."""
+    if ends(older, newer) or ends(newer, older):
+        return True
     if older.is_denied == newer.is_denied:
         return False
     denied, said = (older, newer) if older.is_denied else (newer, older)
+    if is_brief(denied) and not denied.has_ended:
+        return False
     if denied.raw[0] in ("no", "not", "never") and said.raw[0] != denied.raw[1]:
         return False
     if denied.contents == said.contents:
         return bool(said.contents)
     if len(denied.contents & said.contents) < 2:
         return False
-    if denied.has_ended and said.contents - BEING <= denied.contents:
-        return True
     return denied.contents < said.contents
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from processors.memory.rules.statement import STATEMENTS, Statement, is_content, stem
+from processors.memory.rules.statement import STATEMENTS, Statement, is_content, measure, stem
 from processors.memory.rules.vocabulary import (
     AS_GIVEN_UP,
     AT,
@@ -77,7 +77,7 @@ def _given_up(words: tuple[str, ...]) -> Sequence[frozenset[str]]:
     for place, word in enumerate(words):
         if any(words[place : place + len(phrase)] == phrase for phrase in AS_GIVEN_UP):
             found.append(_object(words, place + (3 if word == "in" else 2)))
-        elif word in LEAVING:
+        elif word in LEAVING and not _is_restricted(words[place:]):
             found.append(_object(words, place + 1))
             found.append(_named_before(words, place))
         elif word == "from" and "to" in words[place:] and any(stem(one) in TURNS for one in words):
@@ -95,6 +95,11 @@ def _given_up(words: tuple[str, ...]) -> Sequence[frozenset[str]]:
             is_passive = place > 0 and stem(words[place - 1]) == "be"
             found.append(_named_before(words, place) if is_passive else _object(words, place + 1))
     return found
+
+
+def _is_restricted(words: Sequence[str]) -> bool:
+    """Whether something is given up at some times alone: `stopped drinking coffee after six`."""
+    return any(word in ("after", "before") and measure(then) is not None for word, then in pairwise(words))
 
 
 def _takes_over(words: Sequence[str]) -> bool:

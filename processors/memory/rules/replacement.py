@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from processors.memory.rules.frame import OBJECT, Frame, Phrase, akin, are_both_ends, frame_of, verbs_alike, without
-from processors.memory.rules.occasion import is_doing, is_talk, is_told
+from processors.memory.rules.occasion import is_brief, is_doing, is_talk, is_told
 from processors.memory.rules.statement import BE, Statement, is_content, measure, stem
 from processors.memory.rules.verbs import (
     ENDING_STEMS,
@@ -69,6 +69,7 @@ def replaces(older: Statement, newer: Statement) -> bool:
         or _SOMEBODY & {older.raw[0], newer.raw[0]}
         or is_talk(newer)
         or is_talk(older)
+        or (is_brief(newer) and not newer.is_marked)
     ):
         return False
     return Comparison(older, newer, a, b).is_replaced

@@ -26,6 +26,7 @@ MAX_LABEL_WORDS = 6
 _THERE = re.compile(
     r"[Tt]here (?:is|are) (?:now |only )?([^,;:]+?) (?:in|on|for|at) ((?:the|our|my|each|every|this) [^,;:.]+)(.*)"
 )
+_NONE = re.compile(r"[Tt]here (?:is|are) (?:no|not any) (.+?),? (?:any ?more|any longer)\b")
 _AS = re.compile(
     r"(?:We |I |The user |User )?(?:now )?[Uu]ses? ([^,;:]+?) as (?:the |our |a |an |my |his |her )?([^,;:.]+)"
 )
@@ -70,9 +71,12 @@ def _with_subjects(clauses: Sequence[str]) -> list[str]:
 def _plainly(sentence: str) -> str:
     """The sentence in the plainest order of words.
 
-    `The index has four shards` for `there are four shards in the index`, `the linter is X` for `use X as linter`.
+    `The index has four shards` for `there are four shards in the index`, `the linter is X` for `use X as linter`,
+    `we do not have A anymore` for `there is no A anymore`.
     """
     now = "now " if "now" in sentence.split() else ""
+    if none := _NONE.match(sentence):
+        return f"we do not have {none[1]} anymore{sentence[none.end() :]}"
     if there := _THERE.match(sentence):
         return f"{there[2]} {now}has {there[1]}{there[3]}"
     if used := _AS.match(sentence):

@@ -100,6 +100,7 @@ _PLAINER: _Phrases = (
     (("due", "on"), ("on",)),
     (("user", "wants"), ("user", "prefers")),
     (("user", "would", "like"), ("user", "prefers")),
+    (("user", "does", "not", "want"), ("user", "does", "not", "prefer")),
     (("has", "been"), ("is",)),
     (("have", "been"), ("are",)),
     (("gave", "up"), ("stopped",)),
