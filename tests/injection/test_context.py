@@ -299,6 +299,18 @@ async def test_a_belief_that_was_stated_again_after_an_entry_changed_it_is_the_n
     assert f"{monday} — against: {friday}" in brief and brief.count("against") == 1
 
 
+async def test_two_beliefs_are_one_contradiction_until_a_resolution_keeps_both(asker: Asker) -> None:
+    monday, friday = "The deploy day is Monday.", "The deploy day is Friday."
+    for text in (monday, friday, monday):
+        await asker.call("belief_create", content=text)
+        await asker.node.running.has_reached("now", ("embed", "changes", "tensions"))
+    brief = str(await asker.context("SessionStart", source="startup"))
+    assert f"{monday} — against: {friday}" in brief and brief.count("against") == 1
+    [tension] = (await asker.call("tension_list"))["tensions"]
+    await asker.call("tension_resolve", tension_id=tension["id"], resolution="two services", action="keep_both")
+    assert "against" not in str(await asker.context("SessionStart", source="startup"))
+
+
 async def test_after_a_compaction_a_session_is_told_what_it_was_asked(asker: Asker) -> None:
     for number in range(5):
         await asker.context("UserPromptSubmit", prompt=f"Question number {number}?")

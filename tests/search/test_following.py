@@ -24,6 +24,7 @@ TABLES = (
     "entities",
     "memory_changes",
     "restatements",
+    "agreements",
     "context_ends",
     "context_edge_changes",
 )

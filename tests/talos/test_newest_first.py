@@ -191,6 +191,26 @@ async def test_the_newer_of_two_beliefs_stands_first_though_it_is_less_sure(node
     assert older["disputed_by"] == [{"kind": "Belief", "id": newer["id"], "tension": tension["id"]}]
 
 
+async def test_two_beliefs_that_a_resolution_keeps_dispute_each_other_no_longer_nor_does_what_says_the_same(
+    node: Node,
+) -> None:
+    agent = Believer(node)
+    await agent.hold(OLD)
+    await agent.hold(NEW)
+    await node.call("journal_write", content=NEW, category="observation")
+    assert [belief["content"] for belief in (await agent.call("belief_query", query=ASKED))["beliefs"]] != [OLD, NEW]
+    [tension] = (await agent.call("tension_list"))["tensions"]
+    await agent.call("tension_resolve", tension_id=tension["id"], resolution="two gateways", action="keep_both")
+    for _ in range(2):
+        beliefs = (await agent.call("belief_query", query=ASKED))["beliefs"]
+        assert [belief["content"] for belief in beliefs] == [OLD, NEW], "by how well they fit"
+        assert all(not {"earlier", "disputed_by"} & row.keys() for row in (*beliefs, *await rows(node)))
+        node.indexes.records.clear_caches()
+    await agent.hold("The gateway of the harbour listens on port 9000.")
+    newest, *others = (await agent.call("belief_query", query=ASKED))["beliefs"]
+    assert len(newest["earlier"]) == 2 and all(len(row["disputed_by"]) == 1 for row in others)
+
+
 def test_a_chinese_entry_is_compared_too() -> None:
     said = {"content": "\u4f1a\u8bae\u5728\u5468\u4e8c\u3002", "category": "insight"}
     event = make_event("talos.journal.written", said, event_id="said", namespace="default")

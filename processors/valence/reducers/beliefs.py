@@ -34,7 +34,7 @@ from streams.event_types.valence import (
 )
 from streams.events import Event, LoggedEvent
 
-RESOLUTIONS = "tension_resolutions"
+RESOLUTIONS, AGREEMENTS = "tension_resolutions", "agreements"
 SESSIONS = "vkb_sessions"
 CORRECTIONS = "corrections"
 
@@ -248,6 +248,9 @@ def _resolved(logged: LoggedEvent, rows: Rows) -> Outcome:
     elif action == "archive_both":
         for belief in pair:
             close(rows, belief, "archived", event)
+    elif action == "keep_both":
+        both = {"one_id": a["belief_id"], "other_id": b["belief_id"]}
+        rows.insert(AGREEMENTS, both | {"agreed_at": at(event.time)})
     ids = {name: data[name] for name in ("tension_id", "belief_a_id", "belief_b_id")}
     rows.put(
         RESOLUTIONS,

@@ -190,6 +190,8 @@ class Records:
             for other in newer.get(same, ())
             if place_of.get(other, place) != place
         }
+        if self._relations.agreed:
+            found = {pair for pair in found if not self._hold_both(*(stating[place] for place in pair))}
         last = {place: self._stated_last(stating[place], known_at) for pair in found for place in pair}
         return sorted({(one, other) if last[one] >= last[other] else (other, one) for one, other in found})
 
@@ -218,10 +220,18 @@ class Records:
             return [], []
         last = self._stated_last(stating, known_at)
         changes = {other: is_newer for is_newer, others in zip((True, False), found, strict=True) for other in others}
-        when = {other: self._stated_last(self.clusters.beside(other), known_at) for other in changes}
-        in_time = sorted(changes, key=when.__getitem__)
+        beside = {other: self.clusters.beside(other) for other in changes}
+        if relations.agreed:
+            beside = {other: some for other, some in beside.items() if not self._hold_both(stating, some)}
+        when = {other: self._stated_last(some, known_at) for other, some in beside.items()}
+        in_time = sorted(when, key=when.__getitem__)
         is_later = {other: when[other] > last or (changes[other] and when[other] == last) for other in in_time}
         return [other for other in in_time if is_later[other]], [other for other in in_time if not is_later[other]]
+
+    def _hold_both(self, stating: Sequence[int], others: Sequence[int]) -> bool:
+        """Whether a resolution says that both statements hold, though one changes the other."""
+        agreed = self._relations.agreed
+        return any(not set(agreed.get(label, ())).isdisjoint(others) for label in stating)
 
     def _stated_last(self, stating: Sequence[int], known_at: datetime | None) -> int:
         return self.clusters.stated_last(stating, self._relations.restated, known_at)

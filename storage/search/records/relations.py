@@ -28,6 +28,7 @@ _COLUMNS = {
     "corrections": "namespace, successor_id, record_id",
     "memory_changes": "namespace, newer_id, older_id",
     "restatements": "namespace, record_id, stated_at",
+    "agreements": "namespace, one_id, other_id",
     "context_edge_changes": "namespace, source_id, target_id, kind, weight, is_removed",
 }
 FOLLOWED = tuple(_COLUMNS)
@@ -71,6 +72,8 @@ class Relations:
         """By record those of which it changes what they say."""
         self.changing: set[int] = set()
         """The records of `newer` and `older`: few of all, so that a search asks these two for few."""
+        self.agreed: dict[int, list[int]] = {}
+        """By record those that hold beside it, as a resolution says, although one changes the other."""
         self.restated: dict[int, list[datetime]] = {}
         """By record that was stated again the times of that, UTC without a zone."""
         self._together: dict[int, dict[int, float]] = {}
@@ -103,6 +106,7 @@ class Relations:
             "corrections": self._change,
             "memory_changes": self._change,
             "restatements": self._restate,
+            "agreements": self._agree,
             "context_edge_changes": self._join,
         }
         for table, take in takers.items():
@@ -139,6 +143,12 @@ class Relations:
     def _restate(self, rows: Sequence[tuple[Any, ...]]) -> None:
         for namespace, record_id, stated_at in rows:
             self.restated.setdefault(document_label(namespace, record_id), []).append(stated_at)
+
+    def _agree(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        for namespace, *pair in rows:
+            one, other = (document_label(namespace, record_id) for record_id in pair)
+            self.agreed[one] = [*self.agreed.get(one, ()), other]
+            self.agreed[other] = [*self.agreed.get(other, ()), one]
 
     def _join(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Take what dreams made of the edges between memories; those count that searches have earned."""
