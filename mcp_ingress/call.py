@@ -32,11 +32,11 @@ from storage.search.records.matches import DocumentMatches
 from storage.search.search import Keywords, prefetch, prefetch_turns
 from streams.clock import Clock
 from streams.codec import encode
-from streams.errors import EmbedderUnavailable, Unavailable
+from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
 from streams.events import CONNECTION, Event, wire_type
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
-from streams.topics import INVOCATIONS, MEMORY
+from streams.topics import INVOCATIONS, MEMORY, TELEMETRY
 
 Result = TypeVar("Result")
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, Keywords | None], Result]
@@ -209,6 +209,22 @@ class Call:
         """What a read's answer lacks, beside `stale`: `embedding_behind` and `behind`; empty where nothing is."""
         unembedded = {"embedding_behind": self.embedding_behind} if self.embedding_behind else {}
         return unembedded | self.services.backlog().flag()
+
+    async def find(self, query: Callable[[duckdb.DuckDBPyConnection], Result | None]) -> Result | None:
+        """What an id names; None: nothing. Raises Unavailable when the store is down.
+
+        Another connection may just have written it: what is not found is looked for again once the store has what is on
+        the log now, at most `read_wait_s` later.
+        """
+        found = await self.read(query)
+        if found is not None:
+            return found
+        with contextlib.suppress(LogUnavailable):
+            ends = Freshness(await self.services.log.end_offsets([MEMORY.name, TELEMETRY.name]))
+            if not self.services.applied.covers(ends):
+                await self.applied(ends, timeout_s=self.services.limits.read_wait_s)
+                return await self.read(query)
+        return None
 
     async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""

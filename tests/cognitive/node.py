@@ -6,7 +6,7 @@ A publish is applied and embedded at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -79,6 +79,9 @@ class CognitiveNode:
             at, reached = Partition(record.topic, record.partition), record.offset + 1
             self.applied.advance({at: reached}, {(stage, at): reached for stage in ("embed", "changes")})
         return [record.position for record in lying]
+
+    async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        return self.store.end_offsets(topics)
 
     def _apply(self, record: Record) -> None:
         indexed = self.store.apply(record).indexed

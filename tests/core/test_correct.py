@@ -129,3 +129,36 @@ async def test_what_cannot_be_corrected_says_what_can_be_done(agent: Agent) -> N
         assert "already" in await refusal(id=new, retract=True) or "was retracted" in await refusal(
             id=new, retract=True
         )
+
+
+async def test_what_says_the_same_as_a_corrected_belief_is_named_and_stands_behind_what_is_right(agent: Agent) -> None:
+    was, right = "The gateway keeps its tables in memory.", "Disk tables are what the gateway reads."
+    old = (await agent.call("remember", text=was, kind="fact"))["id"]
+    agent.node.clock.time += timedelta(seconds=1)
+    entry = (await agent.call("journal_write", content=was, category="observation"))["entry_id"]
+    agent.node.clock.time += timedelta(seconds=1)
+    answer = await agent.call("correct", id=old, text=right)
+    assert answer["also"] == [entry]
+    newer, older = (await agent.call("recall", query="gateway tables in memory"))["results"]
+    assert (newer["id"], newer["earlier"], older["id"], older["disputed_by"]) == (
+        answer["id"],
+        [entry],
+        entry,
+        [answer["id"]],
+    )
+    taken = await agent.call("correct", id=entry, retract=True)
+    assert "also" not in taken, "the belief that said it has ended"
+    assert list(await recalled(agent)) == [answer["id"]]
+
+
+async def test_what_still_says_what_was_taken_back_is_named(agent: Agent) -> None:
+    said = "The gateway restarts at night."
+    entries = []
+    for _ in range(2):
+        entries.append((await agent.call("journal_write", content=said, category="observation"))["entry_id"])
+        agent.node.clock.time += timedelta(seconds=1)
+    belief = (await agent.call("remember", text=said, kind="fact"))["id"]
+    answer = await agent.call("correct", id=entries[0], retract=True)
+    assert set(answer["also"]) == {entries[1], belief}
+    [row] = (await agent.call("recall", query="gateway"))["results"]
+    assert (row["id"], row["also"]) == (belief, [entries[1]]), "not the entry that was taken back"

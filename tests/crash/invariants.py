@@ -51,6 +51,7 @@ KEYS = {
     "valence_belief_changes": '(namespace, topic, partition, "offset", idx, belief_id)',
     "restatements": "(namespace, record_id, event_id)",
     "agreements": "(namespace, one_id, other_id)",
+    "supersessions": "(namespace, record_id)",
     "valence_belief_entities": "(namespace, belief_id, entity_id, role)",
     "vkb_exchanges": "(namespace, session_id, sequence)",
 }

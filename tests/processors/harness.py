@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from streams.codec import encode, encode_batch
 from streams.dlq import bury
 from streams.events import Event, wire_type
 from streams.log.base import Outgoing, Record
+from streams.positions import Partition
 from streams.topics import MEMORY, TELEMETRY
 from tests.schema import NOW, fresh_database, tables
 
@@ -28,6 +29,10 @@ class Store:
         self.database = fresh or database
         self.writer = Writer(self.database, tables(), fresh and fresh.statements)
         self.offsets: dict[tuple[str, int], int] = {}
+
+    def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        """Where the log ends."""
+        return {Partition(*at): offset for at, offset in self.offsets.items() if at[0] in topics}
 
     def record(self, outgoing: Outgoing, partition: int = 0) -> Record:
         """The record as the log would give it back, at the next offset."""

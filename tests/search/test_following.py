@@ -25,6 +25,7 @@ TABLES = (
     "memory_changes",
     "restatements",
     "agreements",
+    "supersessions",
     "context_ends",
     "context_edge_changes",
 )

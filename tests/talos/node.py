@@ -117,7 +117,7 @@ class SmallNode:
     async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
         if self.is_down:
             raise LogUnavailable("The log does not answer.")
-        return {Partition(*at): offset for at, offset in self.store.offsets.items() if at[0] in topics}
+        return self.store.end_offsets(topics)
 
     def process(self, records: Sequence[Record]) -> None:
         """What the materialiser and the stages do with these records, up to the applied positions."""

@@ -5,7 +5,7 @@ The real door over a node on one thread, with the hashing embedder and the real 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from streams.codec import decode, encode
 from streams.event_types.memory import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.log.base import Outgoing, Record
-from streams.positions import Position
+from streams.positions import Freshness, Partition, Position
 from streams.topics import MEMORY
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
@@ -74,6 +74,10 @@ class BeliefNode(SmallNode):
             self.store.offsets = before
             self.waiting += [self.store.record(outgoing) for outgoing in records]
         return positions
+
+    async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        waiting = Freshness.after(record.position for record in self.waiting if record.topic in topics)
+        return dict(Freshness(await super().end_offsets(topics)).merged(waiting).next_offsets)
 
     def catch_up(self) -> None:
         """Everything that waits is applied."""

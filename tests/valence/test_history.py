@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcp_ingress.call import ClientConnection
+from mcp_ingress.services import Limits
 from processors.valence.rules.confidence import WEIGHTS, read_confidence, under_tension
 from processors.valence.rules.tensions import tension_id
 from streams.event_types.valence import BELIEF_REINFORCED, TENSION_CLOSED
 from streams.events import LoggedEvent
 from tests.examples import examples
+from tests.patience import SOON_S
 from tests.processors.harness import Store, event
 from tests.valence.conftest import BeliefNode, Believer
 
@@ -61,6 +66,24 @@ async def test_a_belief_leads_back_to_its_call_and_record_and_forward_to_what_it
     assert node.store.sql("SELECT kind, is_live FROM memories WHERE memory_id = ?", first["belief"]["id"]) == [
         ("belief", False)
     ]
+
+
+async def test_what_another_connection_has_just_stated_is_waited_for_when_its_id_is_asked_for(
+    agent: Believer, node: BeliefNode
+) -> None:
+    node.services.limits = Limits(write_wait_s=0.05, read_wait_s=SOON_S)
+    node.is_behind = True
+    stated = await agent.call("belief_create", content="The cache is on")
+    assert stated["pending"]
+    node.connection = ClientConnection()
+    other = Believer(node)
+    asking = asyncio.ensure_future(other.call("belief_get", belief_id=stated["belief"]["id"]))
+    while not asking.done():
+        await asyncio.sleep(0.01)
+        node.catch_up()
+    assert (await asking)["belief"]["content"] == "The cache is on"
+    unknown = await agent.call("belief_get", belief_id=str(UUID(int=7)))
+    assert unknown["error_code"] == "BELIEF_NOT_FOUND", "at once: the store has all there is"
 
 
 async def test_a_tension_begins_with_the_later_belief_whichever_of_the_two_is_looked_at_first(

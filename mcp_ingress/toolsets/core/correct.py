@@ -13,13 +13,17 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.truncation import MEMORY_URI
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.core.records import one_line, read_records
+from mcp_ingress.toolsets.core.page import MAX_NAMED
+from mcp_ingress.toolsets.core.records import one_line, others, read_records
 from processors.inner_voice.rules.provenance import ID_PREFIXES
+from processors.memory.read.earlier import read_ended
 from processors.memory.vector_facts import VECTOR_STAGE
 from processors.talos.rules.identifiers import entry_id
 from processors.talos.rules.ontology import JOURNAL_ENTRY
 from processors.valence.rules.beliefs import KIND as BELIEF
 from processors.valence.rules.beliefs import belief_id_of
+from storage.search.ranked_list import MAX_OTHERS
+from storage.search.records.filter import Filter
 from storage.search.records.records import Records
 from streams.errors import Refused
 from streams.events import Event
@@ -55,13 +59,17 @@ async def correct(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     text, reason = _checked_change(arguments), (arguments.get("reason") or "").strip() or None
     await call.fresh()
     stored, given = call.services.indexes.records, arguments["id"]
-    target = await call.read(lambda cursor: find_target(cursor, stored, call.namespace, given))
+    target = await call.find(lambda cursor: find_target(cursor, stored, call.namespace, given))
+    if target is None:
+        message = f"Nothing is remembered under {given[:80]!r}; `recall` shows the ids."
+        raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of `recall`"})
+    also = await call.read(lambda cursor: read_alike(cursor, stored, call.namespace, target.id))
     request, new_id = _request(call, target, text, reason)
     published = await writes.publish(call, request)
     result, problem = await writes.decision(call, published)
     is_done = result is not None and await writes.caught_up(call, published, "prune")
     is_found = text is None or await writes.caught_up(call, published, VECTOR_STAGE)
-    change = {"retracted": True} if text is None else {"corrects": target.id}
+    change = ({"retracted": True} if text is None else {"corrects": target.id}) | ({"also": also} if also else {})
     return writes.written(published, {"id": new_id, **change}, pending=not (is_done and is_found), problem=problem)
 
 
@@ -77,16 +85,27 @@ def _checked_change(arguments: Mapping[str, Any]) -> str | None:
     return writes.checked_text(arguments, "text")
 
 
-def find_target(cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, given: str) -> CorrectionTarget:
-    """What an id names, as any tool shows it. Raises Refused where there is nothing, or nothing to correct."""
+def find_target(
+    cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, given: str
+) -> CorrectionTarget | None:
+    """What an id names, as any tool shows it; None: nothing. Raises Refused where it is nothing to correct."""
     identity = unquote(given.strip().removeprefix(f"{MEMORY_URI}/"))
     for prefix in ("", *ID_PREFIXES.values()):
         bare = identity.removeprefix(prefix)
         rows = cursor.execute(_FIND, {"label": document_label(namespace, bare), "namespace": namespace}).fetchall()
         if rows:
             return _target(cursor, stored, namespace, bare, *rows[0])
-    message = f"Nothing is remembered under {given[:80]!r}; `recall` shows the ids."
-    raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of `recall`"})
+    return None
+
+
+def read_alike(cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, identity: str) -> list[str]:
+    """Other memories that say the same as this one and hold, as core names them."""
+    allowed = stored.allowed(cursor, Filter(namespace)).labels
+    [stated] = stored.statements([document_label(namespace, identity)], [allowed], MAX_OTHERS)
+    [named] = stored.documents.names_of(cursor, [stated.others])
+    ended = read_ended(cursor, namespace, [record_id for _, record_id in named])
+    known = {record_id: kind for kind, record_id in named if record_id not in ended}
+    return others(named, read_records(cursor, stored, namespace, known), identity)[:MAX_NAMED]
 
 
 def _target(
@@ -153,6 +172,11 @@ TOOL = Tool(
             "id": {"type": "string", "description": "What holds now, or was taken back"},
             "corrects": {"type": "string", "description": "What it replaces"},
             "retracted": {"type": "boolean"},
+            "also": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Other memories that say what it said, and still hold",
+            },
         }
     ),
 )

@@ -27,6 +27,7 @@ _PLAIN = {"insight": "lesson", "belief": "fact"}
 """Other names have the kind that they say."""
 _CATEGORIES = "SELECT entry_id, category FROM talos_journal WHERE namespace = ? AND entry_id IN ({marks})"
 _ROOTS = "SELECT entry_id, root_id FROM journal_versions WHERE namespace = ? AND entry_id IN ({marks})"
+_CORRECTED = "SELECT record_id FROM corrections WHERE namespace = ? AND record_id IN ({marks})"
 _TAGS = """
 SELECT record_id, tag FROM document_tags
 WHERE namespace = ? AND tag IN ('goal', 'question') AND record_id IN ({marks})"""
@@ -47,7 +48,8 @@ def read_records(
 ) -> dict[str, RecordName]:
     """By record id what core calls the records, given with their own kinds.
 
-    What was found in an entry and says the same is the entry.
+    What was found in an entry and says the same is the entry; of one that was taken back or corrected, another one that
+    says the same.
     """
     turns = {identity: RecordName(identity, TURN) for identity, kind in known.items() if kind == TURN_KIND}
     asked = {document_label(namespace, identity): identity for identity in known if identity not in turns}
@@ -56,11 +58,38 @@ def read_records(
     sources = stored.clusters.sources_of(list(asked))
     rows = stored.documents.rows(cursor, sources.values())
     entries = {label: row.record_id for label, row in rows.items() if (row.toolset, row.kind) == _ENTRY}
+    entries |= _in_place_of_ended(cursor, stored, namespace, entries)
     named = {identity: entries.get(sources.get(label, ABSENT), identity) for label, identity in asked.items()}
     kinds = read_kinds(cursor, stored.documents, namespace, set(named.values()))
     return turns | {
         identity: RecordName(shown, kinds.get(shown, known[identity].lower())) for identity, shown in named.items()
     }
+
+
+def _in_place_of_ended(
+    cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, entries: Mapping[int, str]
+) -> dict[int, str]:
+    """By label, for these entries that have ended, the latest that says the same and holds, where one does."""
+    if not entries or not stored.counts(cursor)["corrections"]:
+        return {}
+    ended = _ended(cursor, namespace, entries.values())
+    beside = {label: stored.clusters.beside(label) for label, entry in entries.items() if entry in ended}
+    rows = stored.documents.rows(cursor, {other for others in beside.values() for other in others})
+    alike = {label: row for label, row in rows.items() if (row.toolset, row.kind) == _ENTRY}
+    ended |= _ended(cursor, namespace, [row.record_id for row in alike.values()])
+    living = {label: row for label, row in alike.items() if row.record_id not in ended}
+    return {
+        label: max((living[other] for other in others if other in living), key=lambda row: row.created_at).record_id
+        for label, others in beside.items()
+        if not living.keys().isdisjoint(others)
+    }
+
+
+def _ended(cursor: duckdb.DuckDBPyConnection, namespace: str, entries: Collection[str]) -> set[str]:
+    if not entries:
+        return set()
+    rows = execute(cursor, _CORRECTED.format(marks=marks(entries)), [namespace, *entries]).fetchall()
+    return {entry for (entry,) in rows}
 
 
 def read_kinds(

@@ -49,7 +49,7 @@ async def _course(call: Call, session_id: str, page: Mapping[str, int]) -> dict[
         tools = read_tools(cursor, call.namespace, session_id)
         return {"session": known[0], "tools": tools, "lines": lines, "total": total}
 
-    found = await call.read(read)
+    found = await call.find(read)
     if found is None:
         message = f"There is no session {session_id[:80]!r}; without `id` this lists them."
         raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of this list"})

@@ -33,7 +33,7 @@ async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     with_emerging = bool(arguments.get("include_emerging", True))
     is_fresh = await call.fresh("extract", "dedup", "patterns")
-    known = await call.read(functools.partial(read_context, namespace=call.namespace, session_id=session_id))
+    known = await call.find(functools.partial(read_context, namespace=call.namespace, session_id=session_id))
     if known is None:
         raise Refused(f"There is no session {session_id}; session_open starts one.", code="session_not_found")
     patterns = [pattern for pattern in known.patterns if with_emerging or pattern["status"] != "emerging"]

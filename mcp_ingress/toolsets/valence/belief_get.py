@@ -22,7 +22,7 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The belief, how fresh it is today, and what was asked for besides."""
     belief_id = common.checked_id(arguments, "belief_id")
     is_fresh = await call.fresh("tensions")
-    belief = await call.read(functools.partial(find_belief, namespace=call.namespace, belief_id=belief_id))
+    belief = await call.find(functools.partial(find_belief, namespace=call.namespace, belief_id=belief_id))
     if belief is None:
         raise answers.not_found("BELIEF_NOT_FOUND", "belief", belief_id)
     age = age_days(parse_time(belief["created_at"]), call.clock.now())

@@ -43,7 +43,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
 
 async def _canonical(call: Call, entity_id: str) -> str:
     """The entity that this one has become part of, or itself. Raises Refused when there is none."""
-    found: str | None = await call.read(
+    found: str | None = await call.find(
         functools.partial(find_canonical, namespace=call.namespace, entity_id=entity_id)
     )
     if found is None:

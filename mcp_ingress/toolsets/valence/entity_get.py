@@ -18,7 +18,7 @@ async def get_entity(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     requested_id = common.checked_id(arguments, "entity_id")
     limit = common.checked_limit(arguments, "belief_limit")
     is_fresh = await call.fresh("tensions")
-    entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=requested_id))
+    entity_id = await call.find(functools.partial(find_canonical, namespace=call.namespace, entity_id=requested_id))
     if entity_id is None:
         raise answers.not_found("ENTITY_NOT_FOUND", "entity", requested_id)
     fields: dict[str, Any] = {

@@ -27,7 +27,7 @@ async def list_exchanges(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     exchanges, total = await call.read(query)
     if (
         not total
-        and await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id)) is None
+        and await call.find(functools.partial(find_session, namespace=call.namespace, session_id=session_id)) is None
     ):
         raise answers.not_found(session_id)
     return common.read_answer({"exchanges": exchanges, "total_count": total}, is_fresh)

@@ -19,7 +19,7 @@ async def get_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     session_id = answers.checked_conversation(arguments)
     limit = common.checked_limit(arguments, "exchange_limit", answers.MAX_EXCHANGES)
     is_fresh = await call.fresh()
-    session = await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id))
+    session = await call.find(functools.partial(find_session, namespace=call.namespace, session_id=session_id))
     if session is None:
         raise answers.not_found(session_id)
     fields: dict[str, Any] = {"session": session}

@@ -26,7 +26,7 @@ async def list_tensions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     is_fresh = await call.fresh("tensions")
     entity_id = None
     if linked_id is not None:
-        entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=linked_id))
+        entity_id = await call.find(functools.partial(find_canonical, namespace=call.namespace, entity_id=linked_id))
         if entity_id is None:
             raise answers.not_found("ENTITY_NOT_FOUND", "entity", linked_id)
     conditions = TensionFilter(arguments.get("status"), arguments.get("severity"), entity_id)

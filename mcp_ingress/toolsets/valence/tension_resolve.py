@@ -24,7 +24,7 @@ async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, An
     resolution = writes.checked_text(arguments, "resolution").strip()
     await call.fresh("tensions")
     query = functools.partial(find_tension, namespace=call.namespace, tension_id=tension_id)
-    tension = _open(tension_id, await call.read(query))
+    tension = _open(tension_id, await call.find(query))
     ids = {"tension_id": tension_id, "belief_a_id": tension["belief_a_id"], "belief_b_id": tension["belief_b_id"]}
     own = {"tension_id": tension_id, "action": arguments["action"], "resolution": resolution}
     published = await writes.publish(call, writes.request(call, "valence.tension.resolved", ids | own))

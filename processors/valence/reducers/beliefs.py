@@ -36,7 +36,7 @@ from streams.events import Event, LoggedEvent
 
 RESOLUTIONS, AGREEMENTS = "tension_resolutions", "agreements"
 SESSIONS = "vkb_sessions"
-CORRECTIONS = "corrections"
+CORRECTIONS, SUPERSESSIONS = "corrections", "supersessions"
 
 
 def refused(code: str, message: str, **details: Any) -> Outcome:
@@ -135,6 +135,9 @@ def close(rows: Rows, belief: Row, status: str, event: Event, *, superseded_by_i
     }
     if status == "superseded":
         ended["valid_until"] = max(moment, belief["valid_from"] or moment)
+    if superseded_by_id is not None:
+        pair = {"record_id": belief["belief_id"], "successor_id": superseded_by_id}
+        rows.insert(SUPERSESSIONS, pair | {"superseded_at": moment})
     put_belief(rows, belief | ended, status, moment)
 
 

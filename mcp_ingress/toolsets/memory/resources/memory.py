@@ -32,7 +32,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     if offset < 0:
         raise Refused(f"The parameter `offset` is {offset}; it must be 0 or more.")
     is_fresh = await call.fresh()
-    found = await call.read(lambda cursor: find_text(cursor, call.namespace, identity, field))
+    found = await call.find(lambda cursor: find_text(cursor, call.namespace, identity, field))
     if found is None:
         what = "memory" if field == CONTENT else f"memory with a {field}"
         raise Refused(f"This namespace has no {what} {identity[:80]!r}.", code="resource_not_found")
