@@ -69,7 +69,7 @@ def read_records(
 def _in_place_of_ended(
     cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, entries: Mapping[int, str]
 ) -> dict[int, str]:
-    """By label, for these entries that have ended, the latest that says the same and holds, where one does."""
+    """By label, for these entries that have ended, the latest that says the same and holds."""
     if not entries or not stored.counts(cursor)["corrections"]:
         return {}
     ended = _ended(cursor, namespace, entries.values())
