@@ -136,6 +136,35 @@ async def test_a_prompt_is_given_the_fact_that_bears_on_it_and_sql_and_why_say_s
     assert events == [(QUESTION,)], "the prompt is captured too"
 
 
+async def test_a_prompt_is_given_what_holds_now_against_what_it_was_and_never_that_alone(asker: Asker) -> None:
+    await asker.decide_others()
+    was, now = "The payment client retries three times.", "The payment client retries five times."
+    for text in (was, now):
+        belief = (await asker.call("belief_create", content=text))["belief"]
+        await asker.node.running.has_reached("now", ("embed", "changes", "tensions"))
+    asked = "How often does the payment client retry, three times?"
+    text = str(await asker.context("UserPromptSubmit", prompt=asked))
+    assert f"{now} — against: {was} [{belief['id']}]" in text and text.count("\n- ") == 1
+    assert await asker.context("UserPromptSubmit", prompt=asked) is None, "the session has it now"
+
+
+async def test_a_copy_of_a_corrected_belief_is_given_with_what_is_right_and_once(
+    asker: Asker,
+) -> None:
+    await asker.decide_others()
+    was, right = "The payment client retries three times.", "Six attempts are made before the customer sees an error."
+    belief = (await asker.call("belief_create", content=was))["belief"]
+    await asker.call("journal_write", content=was, category="insight")
+    await asker.settled()
+    asked = "How often does the payment client retry, three times?"
+    assert was in str(await asker.context("UserPromptSubmit", prompt=asked))
+    await asker.call("correct", id=belief["id"], text=right)
+    await asker.settled()
+    text = str(await asker.context("UserPromptSubmit", "s3", prompt=asked))
+    assert f"{right} — against: {was}" in text and text.count("\n- ") == 1
+    assert await asker.context("UserPromptSubmit", "s3", prompt=asked) is None
+
+
 async def test_a_prompt_that_nothing_bears_on_is_given_nothing_and_nothing_is_recorded(asker: Asker) -> None:
     await asker.decide_others()
     await asker.decide()

@@ -99,9 +99,11 @@ def _note(fact: GivenFact, prompt: str) -> Note:
     """The passage of the record that fits the prompt best."""
     hit = fact.hit
     near = None if hit.passage is None else (hit.passage.start, hit.passage.end)
-    start, end = best_passage(hit.text, MAX_NOTE, prompt, near)
+    most = MAX_NOTE if fact.against is None else MAX_NOTE // 2
+    start, end = best_passage(hit.text, most, prompt, near)
     kind = f"{fact.role} said" if fact.role else hit.kind
-    return Note(hit.record_id, hit.text[start:end], hit.created_at, kind, round(fact.confidence, 3))
+    text = hit.text[start:end] if fact.against is None else f"{hit.text[start:end]} — against: {fact.against}"
+    return Note(hit.record_id, text, hit.created_at, kind, round(fact.confidence, 3))
 
 
 def _injected(hook_event: Event, asked: Asked, context: Context) -> Event:
