@@ -219,10 +219,12 @@ class Call:
         found = await self.read(query)
         if found is not None:
             return found
-        with contextlib.suppress(LogUnavailable):
-            ends = Freshness(await self.services.log.end_offsets([MEMORY.name, TELEMETRY.name]))
+        limit = self.services.limits.read_wait_s
+        with contextlib.suppress(LogUnavailable, TimeoutError):
+            async with asyncio.timeout(limit):
+                ends = Freshness(await self.services.log.end_offsets([MEMORY.name, TELEMETRY.name]))
             if not self.services.applied.covers(ends):
-                await self.applied(ends, timeout_s=self.services.limits.read_wait_s)
+                await self.applied(ends, timeout_s=limit)
                 return await self.read(query)
         return None
 

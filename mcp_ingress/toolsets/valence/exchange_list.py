@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
+
+import duckdb
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
@@ -23,13 +24,15 @@ async def list_exchanges(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     if offset < 0:
         raise writes.invalid(f"The argument `offset` is {offset}; it must be 0 or more.", "offset", {"minimum": 0})
     is_fresh = await call.fresh()
-    query = functools.partial(list_rows, namespace=call.namespace, session_id=session_id, limit=limit, offset=offset)
-    exchanges, total = await call.read(query)
-    if (
-        not total
-        and await call.find(functools.partial(find_session, namespace=call.namespace, session_id=session_id)) is None
-    ):
+
+    def read(cursor: duckdb.DuckDBPyConnection) -> tuple[list[dict[str, Any]], int] | None:
+        exchanges, total = list_rows(cursor, call.namespace, session_id, limit, offset)
+        return (exchanges, total) if total or find_session(cursor, call.namespace, session_id) else None
+
+    found = await call.find(read)
+    if found is None:
         raise answers.not_found(session_id)
+    exchanges, total = found
     return common.read_answer({"exchanges": exchanges, "total_count": total}, is_fresh)
 
 

@@ -1,7 +1,7 @@
 """What a statement says has ended: `we stopped using A`, `A is not used any more`, `we moved B off A`.
 
-All that it names must be in the older statement, and one word alone must be a value there: who stops one thing has not
-stopped another one.
+All that it names must be in the older statement, and one word alone must be a value there: the end of one thing is not
+that of another.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _ANOTHER = word_set("now it they we i is are was were")
 """Behind `and` they begin another statement."""
 _USES = word_set("us use using used hav having do doing finish complet job practic habit ther")
 """What says no more of a thing than that it was."""
-_WHEN = word_set("last week month year yesterday ago recent final today summer winter spring autumn now")
+_TIMES = word_set("last week month year yesterday ago recent final today summer winter spring autumn now")
 _SPEAKERS = word_set("we i user")
-_SAME_STARTS = word_set("the our my his her their its a an all any every each this these that")
+_DETERMINERS = word_set("the our my his her their its a an all any every each this these that")
 
 
 def ends(older: Statement, newer: Statement) -> bool:
@@ -58,7 +58,7 @@ def ends(older: Statement, newer: Statement) -> bool:
         return False
     said = _said(older)
     if without(ended, said):
-        ended -= {word for word in ended - said if word in _WHEN or measure(word) in ("month", "span", "weekday")}
+        ended -= {word for word in ended - said if word in _TIMES or measure(word) in ("month", "span", "weekday")}
         if not ended or without(ended, said):
             return False
     return len(ended) > 1 or (_is_of_all(older) and bool(ended & _values(older)))
@@ -88,7 +88,7 @@ def _is_of_all(statement: Statement) -> bool:
     """Whether it is not said of one by name: in `Ana uses Vim` others may have stopped."""
     first, second = (*statement.raw, "")[:2]
     is_verb = second.endswith("s") and stem(second) == frame_of(statement).verb
-    return first in _SAME_STARTS | _SPEAKERS or first.endswith("s") or not is_verb
+    return first in _DETERMINERS | _SPEAKERS or first.endswith("s") or not is_verb
 
 
 @lru_cache(maxsize=STATEMENTS)
