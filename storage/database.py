@@ -12,6 +12,7 @@ import duckdb
 
 from storage.directory_lock import lock_directory, release_directory
 from storage.disk import is_full
+from storage.optimizers import DISABLED
 from streams.clock import Clock, SystemClock
 from streams.errors import StoreError
 from streams.files import make_directory
@@ -22,6 +23,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
     "dynamic_or_filter_threshold": 5000,
+    "disabled_optimizers": DISABLED,
     "checkpoint_threshold": "256MB",
     "allocator_background_threads": True,  # else its allocator keeps what a heavy query took: 644 MB where 67 are used
     "memory_limit": "25%",  # of the machine; by itself it would take four fifths

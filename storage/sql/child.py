@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import orjson
 
+from storage.optimizers import DISABLED
 from storage.sandbox import answer_one, plain
 from storage.sql.guard import check
 from streams.errors import Refused, Unavailable
@@ -29,6 +30,7 @@ def connect(snapshot: str, memory_mb: int, threads: int) -> duckdb.DuckDBPyConne
             "threads": threads,
             "memory_limit": f"{memory_mb}MB",
             "temp_directory": "",
+            "disabled_optimizers": DISABLED,
             "python_enable_replacements": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,

@@ -16,6 +16,7 @@ import pytest
 from storage.database import FILE_NAME, Database, is_damage
 from storage.directory_lock import LOCK_NAME
 from storage.migrate import Migration, known_migrations, migrate
+from storage.sql import child
 from streams.errors import StoreError
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -221,3 +222,21 @@ def test_a_store_of_a_newer_program_is_refused_with_what_to_do() -> None:
     migrate(cursor, NOW, [*known_migrations(), Migration(9000, "future", "CREATE TABLE future (x INTEGER)")])
     with pytest.raises(StoreError, match=r"9000.*install the newer thalweg"):
         migrate(cursor, NOW)
+
+
+def test_a_limit_holds_beside_a_table_that_is_empty(tmp_path: Path) -> None:
+    """Of DuckDB's optimizers one drops it (`storage/optimizers.py`); the node and an analyst's process go without."""
+    database = open_store(tmp_path)
+    cursor = database.cursor()
+    cursor.execute("CREATE TABLE said AS SELECT 'default' AS namespace, i AS id FROM range(50) t(i)")
+    cursor.execute("CREATE TABLE ended (namespace VARCHAR, id BIGINT)")
+    database.cursor().execute("CHECKPOINT")
+    joined = "SELECT said.id FROM said LEFT JOIN ended e ON e.namespace = said.namespace AND e.id = said.id"
+    asked = f"{joined} WHERE said.namespace = 'default' LIMIT 2"
+    assert len(cursor.execute(asked).fetchall()) == 2
+    database.close()
+    with duckdb.connect(tmp_path / FILE_NAME, read_only=True) as plain:
+        assert len(plain.execute(asked).fetchall()) == 50, "DuckDB needs no setting any more: take ours out"
+    analyst = child.connect(str(tmp_path / FILE_NAME), memory_mb=200, threads=1)
+    assert len(analyst.execute(asked).fetchall()) == 2
+    analyst.close()

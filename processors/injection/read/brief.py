@@ -15,6 +15,8 @@ from processors.injection.rules.notes import Note, Section
 from processors.memory.registry import PRIVATE
 
 SESSIONS, GOALS, DECISIONS, CONTRADICTIONS, PROMPTS = 3, 3, 8, 3, 3
+TENSIONS = 50
+"""Of more open ones the most urgent and latest are looked at."""
 RESUMED, COMPACTED = "resume", "compact"
 """What `SessionStart` says of a session that knows what it was given, and of one whose context was summarised."""
 
@@ -44,21 +46,17 @@ GROUP BY text ORDER BY last DESC, 1 LIMIT {GOALS}"""
 """What sessions were opened for, and what was remembered as a goal, each once."""
 
 _CHANGES = """
-WITH found AS MATERIALIZED (
-    SELECT newer_id, older_id, 0 AS urgency, found_at FROM memory_changes WHERE namespace = $namespace
-    UNION ALL
-    SELECT belief_b_id, belief_a_id, CASE severity WHEN 'critical' THEN 2 WHEN 'high' THEN 1 ELSE 0 END, detected_at
-    FROM tensions WHERE namespace = $namespace AND status IN ('detected', 'investigating')),
+WITH pairs AS MATERIALIZED (
+    SELECT n.memory_id, o.memory_id AS older_id, n.text, o.text AS older_text, c.found_at FROM memory_changes c
+    JOIN memories n ON n.namespace = c.namespace AND n.memory_id = c.newer_id AND n.is_live
+    JOIN memories o ON o.namespace = c.namespace AND o.memory_id = c.older_id AND o.is_live
+    WHERE c.namespace = $namespace),
 agreed AS MATERIALIZED (
-    SELECT one.text, other.text AS other_text FROM agreements a
+    SELECT one.text, other.text AS other_text
+    FROM (FROM agreements UNION ALL SELECT * REPLACE (other_id AS one_id, one_id AS other_id) FROM agreements) a
     JOIN documents one ON one.namespace = a.namespace AND one.record_id = a.one_id
     JOIN documents other ON other.namespace = a.namespace AND other.record_id = a.other_id
     WHERE a.namespace = $namespace),
-pairs AS MATERIALIZED (
-    SELECT n.memory_id, o.memory_id AS older_id, n.text, o.text AS older_text, c.urgency, c.found_at FROM found c
-    JOIN memories n ON n.namespace = $namespace AND n.memory_id = c.newer_id AND n.is_live
-    JOIN memories o ON o.namespace = $namespace AND o.memory_id = c.older_id AND o.is_live
-    WHERE (n.text, o.text) NOT IN (SELECT (text, other_text) FROM agreed UNION SELECT (other_text, text) FROM agreed)),
 stated AS (
     SELECT d.text, greatest(max(d.created_at), max(r.stated_at)) AS last FROM documents d
     LEFT JOIN restatements r ON r.namespace = d.namespace AND r.record_id = d.record_id
@@ -67,13 +65,21 @@ stated AS (
     GROUP BY d.text),
 timed AS (
     SELECT p.*, older.last > newer.last AS holds_again FROM pairs p
-    JOIN stated newer ON newer.text = p.text JOIN stated older ON older.text = p.older_text)
-SELECT memory_id, older_id, text, older_text, urgency, found_at FROM timed WHERE NOT holds_again
-UNION ALL SELECT older_id, memory_id, older_text, text, urgency, found_at FROM timed WHERE holds_again"""
-"""What memories change or contradict, of two statements the one that was stated last first: said again it holds again.
+    JOIN stated newer ON newer.text = p.text JOIN stated older ON older.text = p.older_text
+    ANTI JOIN agreed g ON g.text = p.text AND g.other_text = p.older_text)
+SELECT memory_id, older_id, text, older_text, found_at FROM timed WHERE NOT holds_again
+UNION ALL SELECT older_id, memory_id, older_text, text, found_at FROM timed WHERE holds_again"""
+"""What memories change, of two statements the one that was stated last first: said again it holds again.
 
 What a resolution keeps beside each other is left out.
 """
+
+_TENSIONS = f"""
+SELECT belief_b_id, belief_a_id, belief_b_content, belief_a_content, detected_at,
+       CASE severity WHEN 'critical' THEN 2 WHEN 'high' THEN 1 ELSE 0 END AS urgency FROM tensions
+WHERE namespace = $namespace AND status IN ('detected', 'investigating')
+ORDER BY urgency DESC, detected_at DESC, tension_id LIMIT {TENSIONS}"""
+"""What beliefs are in a tension, the later one first."""
 
 _DECISIONS = f"""
 SELECT arg_max(memory_id, (created_at, memory_id)), text, max(created_at) AS last FROM memories
@@ -102,9 +108,11 @@ def read_brief(
         return cursor.execute(sql, given).fetchall()
 
     own = _own_session(rows(_OWN_GOAL), rows(_PROMPTS)) if source == COMPACTED else []
-    changes = rows(_CHANGES)
-    private = read_private(cursor, namespace, [record_id for row in changes for record_id in row[:2]])
-    contradictions = _contradictions([row for row in changes if private.isdisjoint(row[:2])])
+    changes, tensions = rows(_CHANGES), rows(_TENSIONS)
+    private = read_private(cursor, namespace, [record_id for row in (*changes, *tensions) for record_id in row[:2]])
+    contradictions = _contradictions(
+        *([row for row in some if private.isdisjoint(row[:2])] for some in (changes, tensions))
+    )
     last = [note for row in rows(_LAST_SESSIONS) for note in _session(row, project, rows(_LAST_WORDS, session=row[0]))]
     sections = [
         Section("This session, before it was compacted", own),
@@ -116,18 +124,21 @@ def read_brief(
     return _unknown(cursor, namespace, session_id, sections) if source == RESUMED else sections
 
 
-def _contradictions(changes: list[tuple[Any, ...]]) -> list[Note]:
-    """Rows of `_CHANGES`, each pair of texts once, the urgent first, then the latest found."""
+def _contradictions(changes: list[tuple[Any, ...]], tensions: list[tuple[Any, ...]]) -> list[Note]:
+    """Rows of `_CHANGES` and `_TENSIONS`, each pair of texts once, the urgent and the latest first.
+
+    Of a pair that is both the change says which of the two holds.
+    """
     found: dict[tuple[str, str], list[tuple[int, datetime, str]]] = {}
-    for memory_id, _, text, older_text, urgency, found_at in changes:
-        found.setdefault((text, older_text), []).append((urgency, found_at, memory_id))
+    for memory_id, _, text, older_text, found_at in changes:
+        found.setdefault((text, older_text), []).append((0, found_at, memory_id))
+    for memory_id, older_id, text, older_text, found_at, urgency in tensions:
+        is_back = (older_text, text) in found
+        pair = (older_text, text) if is_back else (text, older_text)
+        found.setdefault(pair, []).append((urgency, found_at, older_id if is_back else memory_id))
     ordered = sorted(found.items(), key=lambda pair: max(pair[1]), reverse=True)
     return [
-        Note(
-            min(memory_id for *_, memory_id in same),
-            f"{text} — against: {older_text}",
-            max(when for _, when, _ in same),
-        )
+        Note(min(each[2] for each in same), f"{text} — against: {older_text}", max(each[1] for each in same))
         for (text, older_text), same in ordered
     ]
 
