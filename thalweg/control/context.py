@@ -16,7 +16,7 @@ from mcp_ingress.fitting.passage import best_passage
 from processors.embedding.query import encoded_query
 from processors.injection.read.brief import read_brief
 from processors.injection.read.facts import HITS, GivenFact, read_facts
-from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
+from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, against, context_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from streams.event_types.injection import CONTEXT_INJECTED
@@ -102,7 +102,7 @@ def _note(fact: GivenFact, prompt: str) -> Note:
     most = MAX_NOTE if fact.against is None else MAX_NOTE // 2
     start, end = best_passage(hit.text, most, prompt, near)
     kind = f"{fact.role} said" if fact.role else hit.kind
-    text = hit.text[start:end] if fact.against is None else f"{hit.text[start:end]} — against: {fact.against}"
+    text = hit.text[start:end] if fact.against is None else against(hit.text[start:end], fact.against)
     return Note(hit.record_id, text, hit.created_at, kind, round(fact.confidence, 3))
 
 

@@ -16,7 +16,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.core.page import MAX_NAMED
 from mcp_ingress.toolsets.core.records import one_line, others, read_records
 from processors.inner_voice.rules.provenance import ID_PREFIXES
-from processors.memory.read.earlier import read_ended
+from processors.memory.read.earlier import known_ended
 from processors.memory.vector_facts import VECTOR_STAGE
 from processors.talos.rules.identifiers import entry_id
 from processors.talos.rules.ontology import JOURNAL_ENTRY
@@ -103,7 +103,7 @@ def read_alike(cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: st
     allowed = stored.allowed(cursor, Filter(namespace)).labels
     [stated] = stored.statements([document_label(namespace, identity)], [allowed], MAX_OTHERS)
     [named] = stored.documents.names_of(cursor, [stated.others])
-    ended = read_ended(cursor, namespace, [record_id for _, record_id in named])
+    ended = known_ended(cursor, stored, namespace, [record_id for _, record_id in named])
     known = {record_id: kind for kind, record_id in named if record_id not in ended}
     return others(named, read_records(cursor, stored, namespace, known), identity)[:MAX_NAMED]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import duckdb
 
 from mcp_ingress.fitting.passage import Span, best_passage
+from processors.memory.read.earlier import known_ended
 from processors.telemetry.kinds import TURN as TURN_KIND
 from storage.search.records.hits import DocumentRows
 from storage.search.records.label_map import ABSENT
@@ -27,7 +28,6 @@ _PLAIN = {"insight": "lesson", "belief": "fact"}
 """Other names have the kind that they say."""
 _CATEGORIES = "SELECT entry_id, category FROM talos_journal WHERE namespace = ? AND entry_id IN ({marks})"
 _ROOTS = "SELECT entry_id, root_id FROM journal_versions WHERE namespace = ? AND entry_id IN ({marks})"
-_CORRECTED = "SELECT record_id FROM corrections WHERE namespace = ? AND record_id IN ({marks})"
 _TAGS = """
 SELECT record_id, tag FROM document_tags
 WHERE namespace = ? AND tag IN ('goal', 'question') AND record_id IN ({marks})"""
@@ -70,26 +70,19 @@ def _in_place_of_ended(
     cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, entries: Mapping[int, str]
 ) -> dict[int, str]:
     """By label, for these entries that have ended, the latest that says the same and holds."""
-    if not entries or not stored.counts(cursor)["corrections"]:
-        return {}
-    ended = _ended(cursor, namespace, entries.values())
+    ended = known_ended(cursor, stored, namespace, entries.values()) if entries else ()
     beside = {label: stored.clusters.beside(label) for label, entry in entries.items() if entry in ended}
+    if not beside:
+        return {}
     rows = stored.documents.rows(cursor, {other for others in beside.values() for other in others})
     alike = {label: row for label, row in rows.items() if (row.toolset, row.kind) == _ENTRY}
-    ended |= _ended(cursor, namespace, [row.record_id for row in alike.values()])
+    ended = known_ended(cursor, stored, namespace, [row.record_id for row in alike.values()])
     living = {label: row for label, row in alike.items() if row.record_id not in ended}
     return {
         label: max((living[other] for other in others if other in living), key=lambda row: row.created_at).record_id
         for label, others in beside.items()
         if not living.keys().isdisjoint(others)
     }
-
-
-def _ended(cursor: duckdb.DuckDBPyConnection, namespace: str, entries: Collection[str]) -> set[str]:
-    if not entries:
-        return set()
-    rows = execute(cursor, _CORRECTED.format(marks=marks(entries)), [namespace, *entries]).fetchall()
-    return {entry for (entry,) in rows}
 
 
 def read_kinds(

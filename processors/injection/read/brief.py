@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from processors.injection.read.known import read_known, read_private
-from processors.injection.rules.notes import Note, Section
+from processors.injection.rules.notes import Note, Section, against
 from processors.memory.registry import PRIVATE
 
 SESSIONS, GOALS, DECISIONS, CONTRADICTIONS, PROMPTS = 3, 3, 8, 3, 3
@@ -138,7 +138,7 @@ def _contradictions(changes: list[tuple[Any, ...]], tensions: list[tuple[Any, ..
         found.setdefault(pair, []).append((urgency, found_at, older_id if is_back else memory_id))
     ordered = sorted(found.items(), key=lambda pair: max(pair[1]), reverse=True)
     return [
-        Note(min(each[2] for each in same), f"{text} — against: {older_text}", max(each[1] for each in same))
+        Note(min(each[2] for each in same), against(text, older_text), max(each[1] for each in same))
         for (text, older_text), same in ordered
     ]
 

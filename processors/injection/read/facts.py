@@ -65,8 +65,8 @@ def _as_of_now(
 ) -> list[GivenFact]:
     """The hits that fit, each once, and in the place of one that a later memory changes that one.
 
-    None where the session has the later one, or may not be told. `stated`: by record the hit that states the same;
-    `others`: the hits that may be given, by their records.
+    Neither of the two where the session has the later one, or may not be told. `stated`: by record the hit that states
+    the same; `others`: the hits that may be given, by their records.
     """
     found: dict[str, GivenFact] = {}
     for hit, confidence in fitting:

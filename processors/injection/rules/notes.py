@@ -53,6 +53,11 @@ class Context:
     notes: Sequence[Note]
 
 
+def against(now: str, was: str) -> str:
+    """What holds now, with what it changes."""
+    return f"{now} — against: {was}"
+
+
 def tokens_of(text: str) -> int:
     """The length of a text in tokens: its characters / 4, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)

@@ -23,6 +23,7 @@ from storage.search.records.filter import Filter, resolve
 from storage.search.records.hits import SearchHit
 from storage.search.records.matches import Matches
 from storage.search.records.passages import is_long
+from storage.search.records.records import Records
 from storage.search.vectors.space import Space
 from storage.statements import execute
 from streams.events import Event
@@ -151,6 +152,14 @@ def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Se
         {"namespace": namespace, "record_ids": list(record_ids)},
     ).fetchall()
     return {record_id for (record_id,) in rows}
+
+
+def known_ended(
+    cursor: duckdb.DuckDBPyConnection, stored: Records, namespace: str, record_ids: Collection[str]
+) -> Collection[str]:
+    """What has ended of these memories; all of the namespace, read once a commit, where it is not much."""
+    known = stored.cached(cursor, ("ended", namespace), lambda last, rows: read_all_ended(cursor, namespace))
+    return read_ended(cursor, namespace, sorted(record_ids)) if known is None else known
 
 
 def read_all_ended(cursor: duckdb.DuckDBPyConnection, namespace: str) -> frozenset[str] | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processors.memory.read.earlier import read_all_ended, read_ended
+from processors.memory.read.earlier import known_ended
 from processors.memory.read.standing import read_successors, with_disputes
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -68,17 +68,9 @@ def _living(
         for hit in found
         for identity in (hit.record_id, *(other for _, other in (*hit.also, *hit.disputed_by)))
     }
-    ended = _ended(cursor, indexes, namespace, named)
+    ended = known_ended(cursor, indexes.records, namespace, named)
     left = (_without(cursor, indexes, namespace, hit, ended) for hit in found)
     return [hit for hit in left if hit is not None]
-
-
-def _ended(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, record_ids: Collection[str]
-) -> Collection[str]:
-    """What has ended of these records; all of the namespace, read once a commit, where it is not much."""
-    known = indexes.records.cached(cursor, ("ended", namespace), lambda last, rows: read_all_ended(cursor, namespace))
-    return read_ended(cursor, namespace, sorted(record_ids)) if known is None else known
 
 
 def _with_successors(

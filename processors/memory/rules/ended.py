@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from processors.memory.rules.frame import frame_of, without
 from processors.memory.rules.occasion import is_told
-from processors.memory.rules.statement import BE, STATEMENTS, Statement, is_content, measure, stem
+from processors.memory.rules.statement import BE, ENDED, STATEMENTS, Statement, is_content, measure, place_of, stem
 from processors.memory.rules.verbs import ENDINGS
 from processors.memory.rules.vocabulary import AT, CUTS, RESTRICTS, TURNS
 from processors.memory.rules.words import word_set
@@ -34,7 +34,7 @@ _OVER = tuple(
     )
 )
 """What says the same in several words."""
-_LONGER = (("no", "longer"), ("any", "longer"), ("any", "more"), ("anymore",))
+_LONGER = (*ENDED, ("any", "longer"))
 _AWAY = (("off",), ("away", "from"))
 """What somebody has turned from stands behind."""
 _NOT = word_set("no not never")
@@ -103,8 +103,7 @@ def _ended(raw: tuple[str, ...]) -> frozenset[str]:
 
 def _end(raw: Sequence[str]) -> int:
     """Where a statement begins to say why, with which release, or something else."""
-    for place, word in enumerate(raw):
-        after = (*raw, "")[place + 1]
+    for place, (word, after) in enumerate(zip(raw, (*raw[1:], ""), strict=True)):
         if place > 1 and (word in _REASONS or after in _RELEASES or (word == "and" and after in _ANOTHER)):
             return place
     return len(raw)
@@ -113,7 +112,7 @@ def _end(raw: Sequence[str]) -> int:
 def _without_longer(words: Sequence[str]) -> list[str]:
     """The words of `we do not use A any more` without what says that it is over."""
     for phrase in _LONGER:
-        place = _place_of(words, phrase)
+        place = place_of(words, phrase)
         if place is not None and not _NOT.isdisjoint(words):
             return [word for word in (*words[:place], *words[place + len(phrase) :]) if word not in _NOT]
     return []
@@ -121,25 +120,20 @@ def _without_longer(words: Sequence[str]) -> list[str]:
 
 def _without_stop(words: Sequence[str]) -> list[str]:
     """The words of `we stopped using A` or `we moved B off A` without what says that it is over."""
-    for place, word in enumerate(words):
-        before, after = (*words[:place], "")[place - 1] if place else "", (*words, "")[place + 1]
+    near = zip(("", *words), words, (*words[1:], ""), (*words[2:], "", ""), strict=False)
+    for place, (before, word, after, then) in enumerate(near):
         is_passive = word in _STOPS | ENDINGS | {"disabled"} if before in BE else word in ENDINGS and not after
         has_object = bool(after) and after not in AT | CUTS | RESTRICTS and after not in ("by", "and", "before")
-        is_given_up = word == "stopped" and after == "on" and measure((*words, "-", "-")[place + 2]) is None
+        is_given_up = word == "stopped" and after == "on" and not (then and measure(then))
         is_over = before in BE and word == "over" and not after
         if is_passive or is_over or is_given_up or (word in _STOPS and has_object):
             return [*words[:place], *words[place + 1 :]]
     for phrase in _OVER:
-        if (start := _place_of(words, phrase)) is not None:
+        if (start := place_of(words, phrase)) is not None:
             return [*words[:start], *words[start + len(phrase) :]]
     turned = next((place for place, word in enumerate(words) if stem(word) in TURNS), None)
     for phrase in _AWAY:
-        start = _place_of(words, phrase)
+        start = place_of(words, phrase)
         if turned is not None and start is not None and turned < start:
             return [*words[:turned], *words[turned + 1 : start], *words[start + len(phrase) :]]
     return []
-
-
-def _place_of(words: Sequence[str], phrase: tuple[str, ...]) -> int | None:
-    ends = range(len(words) - len(phrase) + 1)
-    return next((place for place in ends if tuple(words[place : place + len(phrase)]) == phrase), None)

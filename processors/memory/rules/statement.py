@@ -131,9 +131,9 @@ _EMPTY: _Phrases = tuple(
 _PLAINER_STARTS = frozenset(phrase[0] for phrase, _ in _PLAINER)
 _EMPTY_ENDS = frozenset(phrase[-1] for phrase, _ in _EMPTY)
 """A sentence with none of these words has none of the phrases: it is not looked through for each."""
-_ENDED: Sequence[tuple[str, ...]] = (("no", "longer"), ("any", "more"), ("anymore",))
+ENDED: Sequence[tuple[str, ...]] = (("no", "longer"), ("any", "more"), ("anymore",))
 _MARKING = (
-    *_ENDED,
+    *ENDED,
     ("new",),
     ("as", "of"),
     *(("since", word) for word in sorted(_WEEKDAYS | _MONTHS | {"version", "then", "today"})),
@@ -277,7 +277,7 @@ class Statement:
     @cached_property
     def has_ended(self) -> bool:
         """Whether it says that something holds no longer."""
-        return any(_follows(self.raw, *phrase) for phrase in _ENDED)
+        return any(_follows(self.raw, *phrase) for phrase in ENDED)
 
     @cached_property
     def is_denied(self) -> bool:
@@ -368,9 +368,15 @@ def _frequencies(words: Sequence[str]) -> list[str]:
 
 
 def _follows(words: Sequence[str], *phrase: str) -> bool:
-    return phrase[0] in words and any(
-        tuple(words[place : place + len(phrase)]) == phrase for place in range(len(words))
-    )
+    return place_of(words, phrase) is not None
+
+
+def place_of(words: Sequence[str], phrase: tuple[str, ...]) -> int | None:
+    """Where these words first follow each other; None: nowhere."""
+    if phrase[0] not in words:
+        return None
+    places = range(len(words) - len(phrase) + 1)
+    return next((place for place in places if tuple(words[place : place + len(phrase)]) == phrase), None)
 
 
 def _replace(words: list[str], phrase: tuple[str, ...], plainer: tuple[str, ...]) -> list[str]:

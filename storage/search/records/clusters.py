@@ -401,10 +401,10 @@ class Clusters:
             stating = sorted(
                 (age, one, whole) for age, one, whole, is_allowed in islice(stated, len(group)) if is_allowed
             )
-            own = [(age, one) for age, one, whole in stating if whole != cluster]
-            sources = [age - _SOURCE for age, _ in own if _SOURCE <= age < _EXCERPT]
+            own = [age for age, _, whole in stating if whole != cluster]
+            sources = [age - _SOURCE for age in own if _SOURCE <= age < _EXCERPT]
             theirs = frozenset(sources)  # moments: what was made of a source is of the same
-            others = [age for age, _ in own if not _SOURCE <= age < _EXCERPT and age % _SOURCE not in theirs]
+            others = [age for age in own if not _SOURCE <= age < _EXCERPT and age % _SOURCE not in theirs]
             times = max(1, len(sources) + len(others)) + again(label)
             also = [one for _, one, _ in stating if one != label]
             found.append(Statements(also[:most], times + sum(map(again, also))))
